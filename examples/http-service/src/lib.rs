@@ -1,0 +1,1 @@
+//! Soul's example service in Rust.

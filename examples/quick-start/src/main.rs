@@ -1,0 +1,3 @@
+//! The quick start.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The attribute of `soul-client`; use it through that crate.

@@ -1,0 +1,4 @@
+//! What crosses the wire, each body defined once: written exactly as the Java systems write it, read
+//! tolerantly. No I/O.
+
+pub mod soul;

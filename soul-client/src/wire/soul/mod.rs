@@ -1,0 +1,13 @@
+//! The bodies and paths of Soul, Feb-2021 and 2.3.0.
+
+mod data;
+mod handle;
+mod register;
+mod sync;
+
+pub use data::{
+    AppAuthData, AuthParamData, AuthPathData, ConditionData, MetaData, PluginData, RuleData, SelectorData,
+};
+pub use handle::{ContextMappingHandle, DivideRuleHandle, DivideUpstream, RewriteHandle, SpringCloudHandle};
+pub use register::{MetaDataRegisterDto, RpcRegisterDto, SpringCloudRegisterDto, SpringMvcRegisterDto};
+pub use sync::{ConfigGroup, DataEventType, FetchedGroup, SoulResult};

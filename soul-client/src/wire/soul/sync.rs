@@ -1,0 +1,107 @@
+//! How an admin passes its configuration on (specification, section 10).
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// The five groups of configuration, in the order in which an admin compares them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ConfigGroup {
+    /// Applications that sign requests.
+    AppAuth,
+    /// Plugins.
+    Plugin,
+    /// Rules.
+    Rule,
+    /// Selectors.
+    Selector,
+    /// Metadata.
+    MetaData,
+}
+
+impl ConfigGroup {
+    /// All groups, in wire order.
+    pub const ALL: [Self; 5] = [Self::AppAuth, Self::Plugin, Self::Rule, Self::Selector, Self::MetaData];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AppAuth => "APP_AUTH",
+            Self::Plugin => "PLUGIN",
+            Self::Rule => "RULE",
+            Self::Selector => "SELECTOR",
+            Self::MetaData => "META_DATA",
+        }
+    }
+}
+
+impl fmt::Display for ConfigGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A group name that is none of the five.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownGroup(pub String);
+
+impl fmt::Display for UnknownGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown configuration group `{}`, expected one of ", self.0)?;
+        for (i, group) in ConfigGroup::ALL.into_iter().enumerate() {
+            write!(f, "{}`{group}`", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownGroup {}
+
+impl FromStr for ConfigGroup {
+    type Err = UnknownGroup;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|g| g.as_str() == text).ok_or_else(|| UnknownGroup(text.to_owned()))
+    }
+}
+
+/// What happened to the entries of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum DataEventType {
+    /// Entries are gone.
+    Delete,
+    /// Entries are new.
+    Create,
+    /// Entries are new or changed.
+    Update,
+    /// The whole group, to every gateway.
+    Refresh,
+    /// The whole group, to the gateway that asked.
+    Myself,
+}
+
+/// One group in the answer of `/configs/fetch`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FetchedGroup<T> {
+    /// Lower-case hex MD5 of the admin's own text of the group; a gateway echoes it and never computes it.
+    pub md5: String,
+    /// The admin's clock when the text was made, milliseconds since the epoch.
+    pub last_modify_time: i64,
+    /// The entries.
+    pub data: Vec<T>,
+}
+
+/// The shape of every answer of an admin, and of a gateway's error body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SoulResult<T> {
+    /// 200 is success on the admin; a gateway uses negative codes.
+    pub code: i32,
+    /// Words for a person.
+    pub message: String,
+    /// What was asked for.
+    pub data: Option<T>,
+}

@@ -1,0 +1,3 @@
+//! A small admin and gateway that speak Soul's protocols, as a library.
+
+pub mod model;

@@ -1,0 +1,5 @@
+//! Nouns shared by admin, sync and gateway; no I/O.
+
+mod event;
+
+pub use event::{ConfigData, ConfigImage, DataEvent, GroupData, GroupImage};

@@ -1,0 +1,1 @@
+//! Every file of golden vectors, run in full.

@@ -1,0 +1,3 @@
+//! Shared by the tests: the golden vectors and the harness.
+
+pub mod vectors;
