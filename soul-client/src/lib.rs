@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
 
 pub mod balance;
+pub mod route;
 pub mod wire;
