@@ -1,1 +1,4 @@
 //! Every file of golden vectors, run in full.
+
+mod gson_config_data;
+mod handle_parse;

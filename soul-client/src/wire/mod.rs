@@ -1,4 +1,5 @@
 //! What crosses the wire, each body defined once: written exactly as the Java systems write it, read
 //! tolerantly. No I/O.
 
+pub mod gson;
 pub mod soul;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::gson::{self, GsonError};
+
 /// One upstream in the handle of a `divide` selector.
 ///
 /// An absent `status` reads as `false` and an absent number as 0, because Java builds this class without
@@ -25,6 +27,53 @@ pub struct DivideUpstream {
     pub warmup: i32,
 }
 
+impl DivideUpstream {
+    /// Weight that registration gives every upstream.
+    pub const REGISTERED_WEIGHT: i32 = 50;
+
+    /// The entry that a registration adds for an instance at `url`, which is `host:port`.
+    ///
+    /// It has no warm-up: Soul leaves `timestamp` 0.
+    #[must_use]
+    pub fn registered(url: impl Into<String>) -> Self {
+        Self {
+            upstream_host: Some("localhost".to_owned()),
+            protocol: Some("http://".to_owned()),
+            upstream_url: Some(url.into()),
+            weight: Self::REGISTERED_WEIGHT,
+            status: true,
+            timestamp: 0,
+            warmup: 0,
+        }
+    }
+
+    /// Reads the handle of a `divide` selector. An empty text is no upstream; elements that are `null` are left
+    /// out.
+    ///
+    /// # Errors
+    /// When the text is not an array of upstreams; the message names the field.
+    ///
+    /// # Examples
+    /// ```
+    /// use soul_client::wire::soul::DivideUpstream;
+    ///
+    /// let handle = DivideUpstream::write_handle(&[DivideUpstream::registered("10.0.0.2:8188")]);
+    /// assert_eq!(DivideUpstream::read_handle(&handle)?[0].weight, 50);
+    /// assert!(DivideUpstream::read_handle("")?.is_empty());
+    /// # Ok::<(), soul_client::wire::gson::GsonError>(())
+    /// ```
+    pub fn read_handle(handle: &str) -> Result<Vec<Self>, GsonError> {
+        let upstreams = gson::from_str::<Vec<Option<Self>>>(handle)?;
+        Ok(upstreams.into_iter().flatten().flatten().collect())
+    }
+
+    /// Writes the handle of a `divide` selector.
+    #[must_use]
+    pub fn write_handle(upstreams: &[Self]) -> String {
+        gson::to_soul(upstreams).expect("OK because strings, integers and booleans are always written")
+    }
+}
+
 /// Handle of a `divide` rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,6 +90,14 @@ impl Default for DivideRuleHandle {
     fn default() -> Self {
         // Java keeps its field defaults for this class: 3000 ms when the text does not say.
         Self { load_balance: None, retry: 0, timeout: 3000 }
+    }
+}
+
+impl DivideRuleHandle {
+    /// The handle that a registration gives a new rule.
+    #[must_use]
+    pub fn registered() -> Self {
+        Self { load_balance: Some("random".to_owned()), ..Self::default() }
     }
 }
 
@@ -69,4 +126,27 @@ pub struct RewriteHandle {
 pub struct SpringCloudHandle {
     /// Name of the service in the registry.
     pub service_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registration_writes_the_texts_of_the_java_admin() {
+        assert_eq!(
+            DivideUpstream::write_handle(&[DivideUpstream::registered("10.0.0.2:8188")]),
+            r#"[{"upstreamHost":"localhost","protocol":"http://","upstreamUrl":"10.0.0.2:8188","weight":50,"status":true,"timestamp":0,"warmup":0}]"#
+        );
+        assert_eq!(
+            gson::to_soul(&DivideRuleHandle::registered()),
+            Ok(r#"{"loadBalance":"random","retry":0,"timeout":3000}"#.to_owned())
+        );
+    }
+
+    #[test]
+    fn a_null_upstream_is_left_out() {
+        let read = DivideUpstream::read_handle("[null,{upstreamUrl:a},]").unwrap();
+        assert_eq!(read, [DivideUpstream { upstream_url: Some("a".to_owned()), ..Default::default() }]);
+    }
 }

@@ -2,6 +2,8 @@
 
 mod data;
 mod handle;
+mod md5;
+pub mod paths;
 mod register;
 mod sync;
 
@@ -9,5 +11,6 @@ pub use data::{
     AppAuthData, AuthParamData, AuthPathData, ConditionData, MetaData, PluginData, RuleData, SelectorData,
 };
 pub use handle::{ContextMappingHandle, DivideRuleHandle, DivideUpstream, RewriteHandle, SpringCloudHandle};
+pub use md5::md5_hex;
 pub use register::{MetaDataRegisterDto, RpcRegisterDto, SpringCloudRegisterDto, SpringMvcRegisterDto};
-pub use sync::{ConfigGroup, DataEventType, FetchedGroup, SoulResult};
+pub use sync::{ConfigGroup, DataEventType, FetchedGroup, SoulResult, UnknownGroup, WebsocketData};

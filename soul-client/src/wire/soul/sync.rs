@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The five groups of configuration, in the order in which an admin compares them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,15 +83,37 @@ pub enum DataEventType {
     Myself,
 }
 
-/// One group in the answer of `/configs/fetch`.
+/// One group in the answer of `/configs/fetch`; read it with [`gson::from_plain`](crate::wire::gson::from_plain).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "T: Deserialize<'de>"))]
 pub struct FetchedGroup<T> {
     /// Lower-case hex MD5 of the admin's own text of the group; a gateway echoes it and never computes it.
     pub md5: String,
     /// The admin's clock when the text was made, milliseconds since the epoch.
     pub last_modify_time: i64,
-    /// The entries.
+    /// The entries. A Java admin writes `null` for one whose plugin is missing; those are left out.
+    #[serde(default, deserialize_with = "without_nulls")]
+    pub data: Vec<T>,
+}
+
+fn without_nulls<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let entries: Option<Vec<Option<T>>> = Option::deserialize(from)?;
+    Ok(entries.into_iter().flatten().flatten().collect())
+}
+
+/// One websocket message of an admin; written with [`gson::to_soul`](crate::wire::gson::to_soul).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebsocketData<T> {
+    /// The group.
+    pub group_type: ConfigGroup,
+    /// What happened.
+    pub event_type: DataEventType,
+    /// The entries it happened to.
     pub data: Vec<T>,
 }
 
@@ -100,8 +122,31 @@ pub struct FetchedGroup<T> {
 pub struct SoulResult<T> {
     /// 200 is success on the admin; a gateway uses negative codes.
     pub code: i32,
-    /// Words for a person.
+    /// Words for a person; empty when absent.
+    #[serde(default)]
     pub message: String,
     /// What was asked for.
     pub data: Option<T>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{gson, soul::PluginData};
+
+    #[test]
+    fn a_fetched_group_is_read_from_jackson_text() {
+        let text = r#"{"code":200,"message":null,"data":{"md5":"x","lastModifyTime":1612368121901,
+            "data":[{"id":"5","name":"divide","config":null,"role":"0","enabled":"true"},null]}}"#;
+        let answer: SoulResult<FetchedGroup<PluginData>> = gson::from_plain(text).unwrap().unwrap();
+        let plugin = PluginData {
+            id: Some("5".to_owned()),
+            name: Some("divide".to_owned()),
+            config: None,
+            role: Some(0),
+            enabled: Some(true),
+        };
+        assert_eq!(answer.message, "");
+        assert_eq!(answer.data.unwrap().data, [plugin]);
+    }
 }
