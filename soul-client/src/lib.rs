@@ -3,3 +3,108 @@
 pub mod balance;
 pub mod route;
 pub mod wire;
+
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+/// Annotates the module of a file as a class, from inside that file.
+///
+/// `#[soul_client]` can stand on an inline module only, because an attribute does not see the content of
+/// another file. This stands in the file instead, once, and takes the same keys.
+///
+/// # Examples
+///
+/// ```
+/// // In `orders.rs`:
+/// soul_client::class! { path = "/order" }
+///
+/// #[soul_client::soul_client(path = "/save")] // registers `/order/save`
+/// async fn save() {}
+/// # fn main() {}
+/// ```
+#[cfg(feature = "macros")]
+pub use soul_client_macros::class;
+/// Announces a handler, or a module of handlers, to the gateway.
+///
+/// The attribute leaves a function exactly as it is and adds a constant [`Route`](route::Route), which
+/// [`route::collected`] finds when the program runs. It does not mount the handler in a router: the path is
+/// what the gateway shall know, below the context path of the service.
+///
+/// On an inline module it is Soul's annotation of a controller class. Its path is put before the paths of
+/// the handlers in it (nearest annotated module only), as written and without a look at slashes. A path
+/// whose first `*` stands at the third character or later, such as `/test/**`, registers the class as one
+/// route instead, and its handlers not at all. The module of a file is annotated by [`class!`](class!).
+///
+/// # Examples
+///
+/// ```standalone_crate
+/// use axum::Json;
+/// use axum::extract::Path;
+/// use soul_client::{route, soul_client};
+///
+/// #[soul_client(path = "/order", desc = "Orders")]
+/// mod order {
+///     use super::*;
+///
+///     /// Registered as `/order/save`.
+///     #[soul_client(path = "/save", desc = "Save order", rule_name = "save order")]
+///     pub async fn save(Json(order): Json<String>) -> Json<String> {
+///         Json(order)
+///     }
+///
+///     /// A wildcard is Soul's way to register a path with a variable.
+///     #[soul_client(path = "/find/**")]
+///     pub async fn find(Path(id): Path<u64>) -> String {
+///         format!("order {id}")
+///     }
+/// }
+///
+/// struct Admin;
+///
+/// impl Admin {
+///     #[soul_client(path = "/admin/purge", enabled = false)]
+///     async fn purge() {}
+/// }
+///
+/// fn main() {
+///     let collected = route::collected();
+///     let order = &collected.classes[0];
+///     assert_eq!(order.class.annotation.path, "/order");
+///     assert_eq!(order.routes[0].annotation.path, "/find/**");
+///     assert_eq!(order.routes[1].annotation.rule_name, "save order");
+///     assert_eq!(collected.routes[0].annotation.path, "/admin/purge");
+/// #   let _ = (Admin::purge(), order::save(Json(String::new())), order::find(Path(1)));
+/// }
+/// ```
+///
+/// # Where it may stand
+///
+/// On a function with a body, async or not, generic or not, in a module, in a function or in an `impl`
+/// block, above or below other attributes; and on an inline module. A handler that `#[cfg]` takes away is
+/// not registered. Several attributes on one handler are several routes.
+///
+/// Not in the implementation of a trait, where no constant can be added: the compiler then names a constant
+/// `_SOUL_CLIENT_CANNOT_STAND_IN_A_TRAIT_…`. Nor can a value be anything but a literal, since an attribute
+/// sees words and not what a constant or `concat!` stands for. Where either is needed, write the
+/// [`Route`](route::Route) by hand.
+///
+/// # What the linker leaves out
+///
+/// Handlers in a *dependency* crate that the program never names are not linked, hence not collected.
+/// `use that_crate as _;` in the program brings them back. [`route::EMPTY_HINT`] says this where it matters.
+///
+/// # A crate of another name
+///
+/// Where `soul-client` is renamed, or reached through a crate that re-exports it, `crate` tells the
+/// expansion where to find it:
+///
+/// ```
+/// use ::soul_client as soul; // stands for `soul = { package = "soul-client" }` in `Cargo.toml`
+///
+/// #[soul::soul_client(path = "/ping", crate = soul)]
+/// async fn ping() {}
+/// # fn main() {}
+/// ```
+#[cfg(feature = "macros")]
+pub use soul_client_macros::soul_client;

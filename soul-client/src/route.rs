@@ -5,6 +5,7 @@
 //! link-time collection is not available. Paths are kept exactly as written: joining them with the
 //! context path and the rule about wildcards of a class belong to the registration plan.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
@@ -274,15 +275,15 @@ impl Collected {
             classes.into_iter().map(|class| ClassRoutes { class, routes: Vec::new() }).collect();
         classes.sort_by(|a, b| order(&a.class, &b.class));
         let mut routes: Vec<_> = routes.into_iter().collect();
-        routes.sort_by(|a, b| order(a, b));
+        routes.sort_by(order);
 
-        let mut by_module: HashMap<&'static str, Vec<usize>> = HashMap::new();
+        let mut by_module: HashMap<Cow<'static, str>, Vec<usize>> = HashMap::new();
         for (index, entry) in classes.iter().enumerate() {
-            by_module.entry(entry.class.module).or_default().push(index);
+            by_module.entry(plain(entry.class.module)).or_default().push(index);
         }
         let mut free = Vec::new();
         for route in routes {
-            match enclosing(route.module).find_map(|module| by_module.get(module)) {
+            match enclosing(&plain(route.module)).find_map(|module| by_module.get(module)) {
                 Some(owners) => owners.iter().for_each(|&index| classes[index].routes.push(route)),
                 None => free.push(route),
             }
@@ -333,6 +334,11 @@ fn order<T: Annotated>(a: &T, b: &T) -> std::cmp::Ordering {
 fn enclosing(module: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(module), |inner| inner.rsplit_once("::").map(|(outer, _)| outer))
         .filter(|module| !module.is_empty())
+}
+
+/// Drops the `r#` of raw names: the compiler prints it for keywords only, sources may write it anywhere.
+fn plain(module: &'static str) -> Cow<'static, str> {
+    if module.contains("r#") { Cow::Owned(module.replace("r#", "")) } else { Cow::Borrowed(module) }
 }
 
 #[cfg(test)]
@@ -394,6 +400,12 @@ mod tests {
         assert_eq!(paths(&collected.classes[0].routes), ["/save"]);
         assert_eq!(paths(&collected.classes[1].routes), ["/save"]);
         assert!(collected.routes.is_empty());
+    }
+
+    #[test]
+    fn raw_module_names_are_the_same_modules() {
+        let collected = Collected::group([class("a::r#order", "/order")], [route("a::order::r#in", "/save")]);
+        assert_eq!(paths(&collected.classes[0].routes), ["/save"]);
     }
 
     #[test]

@@ -1,0 +1,340 @@
+//! Reads the arguments of the attribute: `key = value`, separated by commas.
+//!
+//! After a mistake reading goes on at the next comma (or at the next thing that looks like a key), so
+//! that every mistake is reported; what a value may be is judged in [`crate::value`].
+
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{Lit, LitStr};
+
+use crate::diag::Diagnostics;
+use crate::keys::{self, Key};
+use crate::value::{self, Value};
+
+/// Arguments that stood the checks; complete only if no mistake was reported.
+#[derive(Default)]
+pub(crate) struct Args {
+    given: Vec<(&'static Key, Value)>,
+}
+
+impl Args {
+    /// The path of the route or class.
+    pub(crate) fn path(&self) -> Option<&LitStr> {
+        self.given.iter().find_map(|(_, value)| match value {
+            Value::Path(path) => Some(path),
+            _ => None,
+        })
+    }
+
+    /// Where the crate `soul-client` is found from the annotated item.
+    pub(crate) fn krate(&self) -> TokenStream {
+        let given = self.given.iter().find_map(|(_, value)| match value {
+            Value::Crate(path) => Some(path.to_token_stream()),
+            _ => None,
+        });
+        given.unwrap_or_else(|| quote!(::soul_client))
+    }
+
+    /// Every key that was given, with its value.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.given.iter().map(|(key, value)| (key.name, value))
+    }
+}
+
+/// Reads the arguments and reports every mistake in them. `example` is a whole annotation, for the
+/// message that the path is missing.
+///
+/// ```text
+/// ARGS:  (ARG (, ARG)* ,?)?
+/// ARG:   KEY = STRING | KEY = true | KEY = false | crate = PATH
+/// ```
+pub(crate) fn parse(tokens: TokenStream, example: &str, diag: &mut Diagnostics) -> Args {
+    let mut reader = Reader { seen: Vec::new(), path_meant: false, args: Args::default(), diag };
+    for segment in segments(tokens) {
+        reader.segment(&segment);
+    }
+    let Reader { path_meant, args, .. } = reader;
+    if !path_meant {
+        diag.at_span(Span::call_site(), format_args!("missing `path`: write `{example}`"));
+    }
+    args
+}
+
+/// Splits at commas. Braces and parentheses are single tokens here, so their commas do not count.
+fn segments(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
+    let mut segments = vec![Vec::new()];
+    for token in tokens {
+        match (&token, segments.last_mut()) {
+            (TokenTree::Punct(punct), _) if punct.as_char() == ',' => segments.push(Vec::new()),
+            (_, Some(last)) => last.push(token),
+            (_, None) => segments.push(vec![token]),
+        }
+    }
+    segments.retain(|segment| !segment.is_empty());
+    segments
+}
+
+struct Reader<'a> {
+    /// Keys already met, valid or not, to refuse repeats.
+    seen: Vec<&'static str>,
+    /// Whether the user evidently meant to give the path, so that it is not reported as missing too.
+    path_meant: bool,
+    args: Args,
+    diag: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    /// Reads `KEY = VALUE`, and another one behind it if only the comma was forgotten.
+    fn segment(&mut self, tokens: &[TokenTree]) {
+        let Some(equals) = tokens.iter().position(|token| is_punct(token, '=')) else {
+            return self.without_equals(tokens);
+        };
+        let (key, value) = (&tokens[..equals], &tokens[equals + 1..]);
+        let key = self.key(key, &tokens[equals]);
+        let value = self.without_operators(value);
+        let next = value.iter().position(|token| is_punct(token, '=')).map_or(value.len(), |at| at - 1);
+        let (value, rest) = value.split_at(next);
+        match (key, value.is_empty()) {
+            (Some(key), true) => {
+                self.diag.at(&tokens[equals], format_args!("expected a value: `{}`", key.example));
+            }
+            (Some(key), false) => self.value(key, value),
+            (None, _) => {}
+        }
+        if let Some(first) = rest.first() {
+            self.diag.at(first, format_args!("expected `,` before `{first}`"));
+            self.segment(rest);
+        }
+    }
+
+    /// Skips what makes `==` or `=>` out of the `=` before `value`.
+    fn without_operators<'t>(&mut self, value: &'t [TokenTree]) -> &'t [TokenTree] {
+        let behind = value.iter().take_while(|token| is_punct(token, '=') || is_punct(token, '>')).count();
+        let (operators, value) = value.split_at(behind);
+        if let Some(first) = operators.first() {
+            self.diag.at(first, "write a single `=` between key and value");
+        }
+        value
+    }
+
+    /// Finds the key; `None` after a mistake was reported.
+    fn key(&mut self, tokens: &[TokenTree], equals: &TokenTree) -> Option<&'static Key> {
+        let Some(first) = tokens.first() else {
+            self.diag.at(equals, format_args!("expected a key before `=`, one of {}", keys::expected()));
+            return None;
+        };
+        let name: String = tokens.iter().map(ToString::to_string).collect();
+        let shown = TokenStream::from_iter(tokens.iter().cloned());
+        let Some(key) = keys::find(&name) else {
+            let nearest = keys::nearest(&name);
+            self.path_meant |= nearest.is_some_and(|key| key.name == "path");
+            let hint = nearest.map_or(String::new(), |key| format!(", did you mean `{}`?", key.example));
+            self.diag
+                .at(shown, format_args!("unknown key `{name}`{hint}; expected one of {}", keys::expected()));
+            return None;
+        };
+        self.path_meant |= key.name == "path";
+        if self.seen.contains(&key.name) {
+            self.diag.at(first, format_args!("`{name}` is given twice: keep one of them"));
+            return None;
+        }
+        self.seen.push(key.name);
+        Some(key)
+    }
+
+    fn value(&mut self, key: &'static Key, tokens: &[TokenTree]) {
+        if let Some(value) = value::parse(key, tokens, self.diag) {
+            self.args.given.push((key, value));
+        }
+    }
+
+    /// Says how to write what stands without `=`: a bare string, a bare word, or `key(value)`.
+    fn without_equals(&mut self, tokens: &[TokenTree]) {
+        let shown = TokenStream::from_iter(tokens.iter().cloned());
+        if let [token] = tokens
+            && let Ok(Lit::Str(text)) = value::literal(token)
+        {
+            self.path_meant = true;
+            self.diag.at(shown, format_args!("a value needs its key: `path = {}`", text.token()));
+            return;
+        }
+        let name = tokens.first().map(ToString::to_string).unwrap_or_default();
+        let Some(key) = keys::find(&name) else {
+            let nearest =
+                keys::nearest(&name).map_or(String::new(), |key| format!(" such as `{}`", key.example));
+            self.diag.at(
+                shown,
+                format_args!("expected `key = value`{nearest}; the keys are {}", keys::expected()),
+            );
+            return;
+        };
+        self.path_meant |= key.name == "path";
+        let example = match &tokens[1..] {
+            [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => {
+                format!("{name} = {}", group.stream())
+            }
+            [TokenTree::Punct(_), TokenTree::Literal(value)] => format!("{name} = {value}"),
+            _ => key.example.to_owned(),
+        };
+        self.diag.at(shown, format_args!("`{name}` needs `=` and a value: `{example}`"));
+    }
+}
+
+fn is_punct(token: &TokenTree, expected: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(source: &str) -> (Args, Vec<String>) {
+        let mut diag = Diagnostics::default();
+        let args = parse(source.parse().unwrap(), "EXAMPLE", &mut diag);
+        (args, diag.messages())
+    }
+
+    #[test]
+    fn every_key_is_read_in_any_order() {
+        let (args, messages) = read(
+            r##"desc = r#"say "hi""#, path = "/a/{id}/{*rest}", enabled = false, rule_name = "", crate = "crate::x",
+                register_meta_data = true, rpc_type = "http","##,
+        );
+        assert_eq!(messages, [""; 0]);
+        assert_eq!(args.path().map(LitStr::value).as_deref(), Some("/a/{id}/{*rest}"));
+        assert_eq!(args.krate().to_string(), "crate :: x");
+        let names: Vec<_> = args.given().map(|(name, _)| name).collect();
+        assert_eq!(
+            names,
+            ["desc", "path", "enabled", "rule_name", "crate", "register_meta_data", "rpc_type"]
+        );
+        assert_eq!(names.len(), keys::KEYS.len(), "a new key needs its place in this test");
+    }
+
+    #[test]
+    fn paths_are_taken_as_written() {
+        for path in
+            ["/", "/a", "/a/", "//a", "/:id/*rest", "/{id}", "/a/**", "/path/**/name", "/*", "/订单", "/%20"]
+        {
+            let (args, messages) = read(&format!("path = {path:?}"));
+            assert_eq!(messages, [""; 0], "{path}");
+            assert_eq!(args.path().map(LitStr::value).as_deref(), Some(path));
+        }
+    }
+
+    #[test]
+    fn crate_is_a_path_bare_or_quoted() {
+        for (given, expected) in [
+            ("soul", "soul"),
+            ("::soul", ":: soul"),
+            ("crate::deps::soul", "crate :: deps :: soul"),
+            ("\"self::soul\"", "self :: soul"),
+            ("$crate::soul", ""),
+            ("\"a b\"", ""),
+            ("1", ""),
+        ] {
+            let (args, messages) = read(&format!("path = \"/a\", crate = {given}"));
+            if expected.is_empty() {
+                assert_eq!(messages.len(), 1, "{given}: {messages:?}");
+                assert!(messages[0].starts_with("expected a path to the crate"), "{messages:?}");
+            } else {
+                assert_eq!((args.krate().to_string().as_str(), messages.len()), (expected, 0), "{given}");
+            }
+        }
+    }
+
+    /// One line, one mistake: the start of its message and what the message must offer.
+    #[test]
+    fn mistakes_say_what_is_right() {
+        let cases = [
+            ("", "missing `path`", "write `EXAMPLE`"),
+            ("desc = \"x\"", "missing `path`", "write `EXAMPLE`"),
+            ("\"/x\"", "a value needs its key", "`path = \"/x\"`"),
+            ("pth = \"/x\"", "unknown key `pth`", "did you mean `path = "),
+            ("path = \"/x\", ruleName = \"x\"", "unknown key `ruleName`", "did you mean `rule_name = "),
+            ("path = \"/x\", rule-name = \"x\"", "unknown key `rule-name`", "did you mean `rule_name = "),
+            (
+                "path = \"/x\", timeout = 1",
+                "unknown key `timeout`; expected",
+                "`register_meta_data`, `crate`",
+            ),
+            ("path = \"/x\", path = \"/y\"", "`path` is given twice", "keep one"),
+            ("path = \"/x\", desc = 1", "expected a string in quotes, found a number", "`desc = "),
+            ("path = '/'", "expected a string in quotes, found a character", "`path = "),
+            ("path = b\"/x\"", "expected a string in quotes, found a byte string", "`path = "),
+            ("path = true", "expected a string in quotes, found a truth value", "`path = "),
+            ("path = -1", "expected a string in quotes, found a number", "`path = "),
+            ("path = PATH", "expected a string in quotes written here", "constants and macros"),
+            ("path = concat!(\"/a\", \"/b\")", "expected a string in quotes written here", "`concat!`"),
+            (
+                "path = \"/x\", enabled = \"true\"",
+                "expected `true` or `false` without quotes",
+                "`enabled = true`",
+            ),
+            ("path = \"/x\", enabled = 1", "expected `true` or `false`, found a number", "`enabled = true`"),
+            ("path = \"/x\", enabled = yes", "expected `true` or `false` written here", "`enabled = true`"),
+            ("path = \"/x\", enabled", "`enabled` needs `=` and a value", "`enabled = true`"),
+            ("path(\"/x\")", "`path` needs `=` and a value", "`path = \"/x\"`"),
+            ("path: \"/x\"", "`path` needs `=` and a value", "`path = \"/x\"`"),
+            ("path = \"/x\", get", "expected `key = value`", "the keys are `path`"),
+            ("path =", "expected a value", "`path = "),
+            ("= \"/x\", path = \"/x\"", "expected a key before `=`", "`path`"),
+            ("path == \"/x\"", "write a single `=`", "between key and value"),
+            ("path => \"/x\"", "write a single `=`", "between key and value"),
+            ("path = \"/x\" desc = \"y\"", "expected `,` before `desc`", ""),
+            ("path = \"\"", "`path` is empty", "`path = \"/order/save\"`"),
+            ("path = \" \\t\"", "`path` is empty", "`path = \"/order/save\"`"),
+            ("path = \"order/save\"", "`path` must start with `/`", "write `\"/order/save\"`"),
+            ("path = \"http://h:1/x\"", "`path` must be a path", "without scheme and host"),
+            ("path = \"/a?b=1\"", "`path` must not contain `?`", "query"),
+            ("path = \"/a#b\"", "`path` must not contain `#`", "fragment"),
+            ("path = \"/a b\"", "`path` must not contain white space", "%20"),
+            (
+                "path = \"/x\", rpc_type = \"springcloud\"",
+                "unknown `rpc_type` `springcloud`",
+                "did you mean `\"springCloud\"`?",
+            ),
+            (
+                "path = \"/x\", rpc_type = \"dubbo\"",
+                "unknown `rpc_type` `dubbo`; expected",
+                "`\"http\"`, `\"springCloud\"`",
+            ),
+        ];
+        for (source, start, offer) in cases {
+            let (_, messages) = read(source);
+            assert_eq!(messages.len(), 1, "{source}: {messages:#?}");
+            assert!(messages[0].starts_with(start), "{source}: {messages:#?}");
+            assert!(messages[0].contains(offer), "{source}: {messages:#?}");
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let (_, messages) =
+            read("path = \"a b?\", enabled = 0, decs = \"x\", \"y\", rpc_type = \"grpc\" path = \"/x\"");
+        let starts = [
+            "`path` must start with `/`",
+            "`path` must not contain white space",
+            "`path` must not contain `?`",
+            "expected `true` or `false`",
+            "unknown key `decs`, did you mean `desc",
+            "a value needs its key",
+            "unknown `rpc_type` `grpc`",
+            "expected `,` before `path`",
+            "`path` is given twice",
+        ];
+        assert_eq!(messages.len(), starts.len(), "{messages:#?}");
+        for (message, start) in messages.iter().zip(starts) {
+            assert!(message.starts_with(start), "{message} / {start}");
+        }
+    }
+
+    #[test]
+    fn values_captured_by_macro_rules_are_seen_through() {
+        let group = proc_macro2::Group::new(Delimiter::None, "\"/x\"".parse().unwrap());
+        let mut diag = Diagnostics::default();
+        let args = parse(quote!(path = #group), "EXAMPLE", &mut diag);
+        assert!(diag.is_empty());
+        assert_eq!(args.path().map(LitStr::value).as_deref(), Some("/x"));
+    }
+}

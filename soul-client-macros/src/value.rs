@@ -1,0 +1,159 @@
+//! What a value may be, and what is said when it is something else.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::{Lit, LitBool, LitStr, Path};
+
+use crate::diag::Diagnostics;
+use crate::keys::{Form, Key, RPC_TYPES};
+
+/// A value that stood the checks of its form.
+pub(crate) enum Value {
+    Path(LitStr),
+    Text(LitStr),
+    /// Name of the variant of `RpcType`.
+    RpcType(&'static str),
+    Flag(LitBool),
+    Crate(Path),
+}
+
+/// Reads the value of `key`; `None` after its mistakes were reported. `tokens` is not empty.
+pub(crate) fn parse(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<Value> {
+    if key.form == Form::Crate {
+        return parse_crate(key, tokens, diag);
+    }
+    let literal = match tokens {
+        [token] => literal(token),
+        _ => Err(NotLiteral),
+    };
+    match (literal, key.form) {
+        (Ok(Lit::Str(text)), Form::Path) => check_path(&text, diag).then_some(Value::Path(text)),
+        (Ok(Lit::Str(text)), Form::Text) => Some(Value::Text(text)),
+        (Ok(Lit::Str(text)), Form::RpcType) => check_rpc_type(&text, diag).map(Value::RpcType),
+        (Ok(Lit::Bool(flag)), Form::Flag) => Some(Value::Flag(flag)),
+        (literal, _) => {
+            refuse(key, tokens, literal, diag);
+            None
+        }
+    }
+}
+
+/// The value is an expression that the attribute cannot evaluate.
+#[derive(Debug)]
+pub(crate) struct NotLiteral;
+
+/// Reads one token as a literal, looking through the invisible group that `macro_rules!` puts around
+/// what it captured.
+pub(crate) fn literal(token: &TokenTree) -> Result<Lit, NotLiteral> {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+            match inner.as_slice() {
+                [token] => literal(token),
+                _ => Err(NotLiteral),
+            }
+        }
+        token => syn::parse2(TokenStream::from(token.clone())).map_err(|_| NotLiteral),
+    }
+}
+
+/// Says why a value of the wrong kind is none, and what is right.
+fn refuse(key: &Key, tokens: &[TokenTree], literal: Result<Lit, NotLiteral>, diag: &mut Diagnostics) {
+    let shown = TokenStream::from_iter(tokens.iter().cloned());
+    let wanted = if key.form == Form::Flag { "`true` or `false`" } else { "a string in quotes" };
+    let message = match literal {
+        Ok(Lit::Str(text)) if ["true", "false"].contains(&text.value().as_str()) => {
+            format!("expected {wanted} without quotes: `{} = {}`", key.name, text.value())
+        }
+        Ok(literal) => format!("expected {wanted}, found {}: `{}`", describe(&literal), key.example),
+        Err(NotLiteral) if matches!(tokens, [TokenTree::Punct(_), TokenTree::Literal(_)]) => {
+            format!("expected {wanted}, found a number: `{}`", key.example)
+        }
+        Err(NotLiteral) => format!(
+            "expected {wanted} written here, as in `{}`: an attribute sees only the words of the source, \
+             constants and macros such as `concat!` have no value yet",
+            key.example
+        ),
+    };
+    diag.at(shown, message);
+}
+
+fn describe(literal: &Lit) -> &'static str {
+    match literal {
+        Lit::Str(_) => "a string",
+        Lit::ByteStr(_) => "a byte string",
+        Lit::CStr(_) => "a C string",
+        Lit::Byte(_) => "a byte",
+        Lit::Char(_) => "a character",
+        Lit::Int(_) | Lit::Float(_) => "a number",
+        Lit::Bool(_) => "a truth value",
+        _ => "something else",
+    }
+}
+
+/// Reports everything that keeps `literal` from being the path of a route.
+///
+/// Wildcards and `{id}`, `{*rest}` or `:id` segments pass: they are registered as written.
+fn check_path(literal: &LitStr, diag: &mut Diagnostics) -> bool {
+    let path = literal.value();
+    if path.trim().is_empty() {
+        diag.at(
+            literal,
+            "`path` is empty: write the path below the context path, as in `path = \"/order/save\"`",
+        );
+        return false;
+    }
+    let mut good = true;
+    let mut refuse = |message: String| {
+        diag.at(literal, message);
+        good = false;
+    };
+    if path.contains("://") {
+        refuse(
+            "`path` must be a path below the context path, as in `\"/order/save\"`, without scheme and host"
+                .into(),
+        );
+    } else if !path.starts_with('/') {
+        refuse(format!("`path` must start with `/`: write `\"/{}\"`", path.trim()));
+    }
+    if path.contains(char::is_whitespace) {
+        refuse("`path` must not contain white space; in a request it would be `%20`".into());
+    }
+    if path.contains('?') {
+        refuse("`path` must not contain `?`: a query is no part of a route".into());
+    }
+    if path.contains('#') {
+        refuse("`path` must not contain `#`: a fragment never reaches a server".into());
+    }
+    good
+}
+
+fn check_rpc_type(literal: &LitStr, diag: &mut Diagnostics) -> Option<&'static str> {
+    let given = literal.value();
+    if let Some((_, variant)) = RPC_TYPES.iter().find(|(name, _)| *name == given) {
+        return Some(variant);
+    }
+    let names: Vec<_> = RPC_TYPES.iter().map(|(name, _)| format!("`\"{name}\"`")).collect();
+    let hint = RPC_TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(&given.replace(['_', '-'], "")));
+    let hint = hint.map_or(String::new(), |(name, _)| format!(", did you mean `\"{name}\"`?"));
+    diag.at(
+        literal,
+        format_args!("unknown `rpc_type` `{given}`{hint}; expected one of {}", names.join(", ")),
+    );
+    None
+}
+
+/// `crate = soul`, `crate = ::soul`, `crate = crate::reexports::soul`, and each of them in quotes.
+fn parse_crate(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<Value> {
+    let shown = TokenStream::from_iter(tokens.iter().cloned());
+    let parsed = match tokens {
+        [token] if literal(token).is_ok() => match literal(token) {
+            Ok(Lit::Str(text)) => text.parse_with(Path::parse_mod_style).ok(),
+            _ => None,
+        },
+        _ => syn::parse::Parser::parse2(Path::parse_mod_style, shown.clone()).ok(),
+    };
+    if parsed.is_none() {
+        diag.at(shown, format_args!("expected a path to the crate `soul-client`, as in `{}`", key.example));
+    }
+    parsed.map(Value::Crate)
+}
