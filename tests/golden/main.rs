@@ -2,3 +2,9 @@
 
 mod gson_config_data;
 mod handle_parse;
+mod hash_balance;
+mod hash_values;
+mod node;
+mod random_balance_rules;
+mod round_robin;
+mod warmup_weight;

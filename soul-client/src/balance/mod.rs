@@ -1,1 +1,58 @@
 //! Choosing an upstream: pure arithmetic, no I/O, no clock and no randomness but by argument.
+//!
+//! An [`UpstreamSet`] is built once for each change of a list and is immutable afterwards; what is learnt at run time
+//! (health, requests in flight, the position of round robin) lives beside it and outlives it.
+//! [`UpstreamSet::pick`] answers one question: which upstream serves this request?
+//!
+//! The same core serves the gateway, for its callers, and the SDK. Soul's own arithmetic, oddities
+//! included, is in [`soul`].
+//!
+//! # Where we differ from Soul
+//! | situation | Soul ([`Choice::Soul`]) | ours ([`Choice::Strict`], the default) |
+//! |---|---|---|
+//! | `status` false, weight 0 or less | chosen by `hash`; by the others when nobody else has weight | never chosen |
+//! | a list of one | always chosen | chosen if it may be |
+//! | all weights zero | `random` chooses any, `roundRobin` the first | nobody: [`UpstreamSet::pick`] gives `None` |
+//! | `hash`, the owner may not be chosen | – | the next point of the ring; no other key moves |
+//! | `roundRobin`, a weight grows in warm-up | the running counter is reset, so the first newcomer gets the share of all | the counter goes on |
+//!
+//! Where all may be chosen and none is warming up, both choose the same, pick by pick. In both, upstreams that
+//! the probe found down and upstreams already [`Tried`] for this request are left out.
+//!
+//! # Examples
+//! ```
+//! use soul_client::balance::{Choice, LoadBalance, PickContext, Tried, Upstream, UpstreamSet};
+//! use soul_client::wire::soul::DivideUpstream;
+//!
+//! let handle = r#"[{"upstreamUrl":"10.0.0.2:8188","weight":50,"status":true},
+//!                  {"upstreamUrl":"10.0.0.3:8188","weight":"0","status":true}]"#;
+//! let upstreams: Vec<Upstream> = DivideUpstream::read_handle(handle)?.iter().map(Upstream::from).collect();
+//! let set = UpstreamSet::build(upstreams, None, Choice::Strict);
+//!
+//! let mut tried = Tried::new();
+//! let now_ms = 1_612_500_000_000;
+//! let first = set.pick(LoadBalance::RoundRobin, &PickContext::at(now_ms));
+//! let first = first.ok_or("no upstream")?;
+//! assert_eq!(first.upstream().base_url(), "http://10.0.0.2:8188");
+//!
+//! // It failed; the only other one has weight 0, so there is nobody left.
+//! tried.insert(first.state());
+//! assert!(set.pick(LoadBalance::RoundRobin, &PickContext::at(now_ms).tried(&tried)).is_none());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod address;
+mod context;
+mod load_balance;
+mod policy;
+mod set;
+pub mod soul;
+mod state;
+mod upstream;
+
+pub use address::{JavaIpText, java_ip_text};
+pub use context::{FastRandom, Key, PickContext, RandomSource, Tried};
+pub use load_balance::{LoadBalance, UnknownLoadBalance};
+pub use set::{Choice, Member, UpstreamSet};
+pub use state::{Health, InFlight, UpstreamState};
+pub use upstream::Upstream;

@@ -1,0 +1,197 @@
+//! What one choice depends on besides the upstreams: time, key, what was tried, chance.
+
+use std::fmt;
+
+use super::{soul, state::UpstreamState};
+
+/// What a choice depends on.
+///
+/// # Examples
+/// ```
+/// use soul_client::balance::{Key, PickContext};
+///
+/// let context = PickContext::at(1_612_500_000_000).key(Key::Text("10.0.0.7"));
+/// assert_eq!(context.now_ms, 1_612_500_000_000);
+/// ```
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct PickContext<'a> {
+    /// The time, milliseconds since the epoch; decides on warm-up.
+    pub now_ms: i64,
+    /// What `hash` hashes: the caller's address.
+    pub key: Option<Key<'a>>,
+    /// Upstreams that already failed this request.
+    pub tried: &'a Tried,
+    /// Where chance comes from.
+    pub random: &'a dyn RandomSource,
+}
+
+impl<'a> PickContext<'a> {
+    /// A choice at a moment: nothing tried, no key, chance from [`FastRandom`].
+    #[must_use]
+    pub fn at(now_ms: i64) -> Self {
+        static NOTHING_TRIED: Tried = Tried::new();
+        Self { now_ms, key: None, tried: &NOTHING_TRIED, random: &FastRandom }
+    }
+
+    /// Sets what `hash` hashes. Without it the key is that of Soul for an unknown address, the text `null`.
+    #[must_use]
+    pub fn key(self, key: Key<'a>) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Leaves upstreams out that already failed this request.
+    #[must_use]
+    pub fn tried(self, tried: &'a Tried) -> Self {
+        Self { tried, ..self }
+    }
+
+    /// Takes chance from elsewhere, for example from a seeded generator.
+    #[must_use]
+    pub fn random(self, random: &'a dyn RandomSource) -> Self {
+        Self { random, ..self }
+    }
+
+    /// The key's place on Soul's ring.
+    pub(super) fn soul_hash(&self) -> u32 {
+        match self.key {
+            Some(Key::Text(text)) => soul::hash(text),
+            Some(Key::SoulHash(hash)) => hash,
+            None => soul::hash("null"),
+        }
+    }
+}
+
+impl fmt::Debug for PickContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PickContext")
+            .field("now_ms", &self.now_ms)
+            .field("key", &self.key)
+            .field("tried", self.tried)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What tells one caller from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Key<'a> {
+    /// Hashed when the chosen way needs it. Soul's is the peer's address, by
+    /// [`java_ip_text`](super::java_ip_text).
+    Text(&'a str),
+    /// Already hashed by [`soul::hash`].
+    SoulHash(u32),
+}
+
+/// Where chance comes from. Closures are sources too.
+///
+/// # Examples
+/// ```
+/// use std::cell::RefCell;
+/// use soul_client::balance::PickContext;
+///
+/// let seeded = RefCell::new(fastrand::Rng::with_seed(7));
+/// let source = |bound| seeded.borrow_mut().u32(..bound);
+/// let context = PickContext::at(0).random(&source);
+/// assert!(context.random.below(10) < 10);
+/// ```
+pub trait RandomSource {
+    /// A number from 0 up to but not including `bound`, each equally likely. `bound` is never 0.
+    fn below(&self, bound: u32) -> u32;
+}
+
+impl<F: Fn(u32) -> u32> RandomSource for F {
+    fn below(&self, bound: u32) -> u32 {
+        self(bound)
+    }
+}
+
+/// The generator of the current thread; fast, not for secrets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FastRandom;
+
+impl RandomSource for FastRandom {
+    fn below(&self, bound: u32) -> u32 {
+        fastrand::u32(..bound)
+    }
+}
+
+/// How many tried upstreams fit without allocating.
+const INLINE: usize = 8;
+
+/// The upstreams that one request has tried. The first eight take no allocation.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// Ids of states; the first `len` count.
+    inline: [u64; INLINE],
+    len: usize,
+    /// The ninth and later.
+    more: Vec<u64>,
+}
+
+impl Tried {
+    /// None so far.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { inline: [0; INLINE], len: 0, more: Vec::new() }
+    }
+
+    /// Adds one, if it is not there yet.
+    pub fn insert(&mut self, state: &UpstreamState) {
+        if self.contains(state) {
+            return;
+        }
+        match self.inline.get_mut(self.len) {
+            Some(place) => {
+                *place = state.id();
+                self.len += 1;
+            }
+            None => self.more.push(state.id()),
+        }
+    }
+
+    /// Whether it was tried.
+    #[must_use]
+    pub fn contains(&self, state: &UpstreamState) -> bool {
+        self.inline[..self.len].contains(&state.id()) || self.more.contains(&state.id())
+    }
+
+    /// How many were tried.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len + self.more.len()
+    }
+
+    /// Whether none was tried.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_eight_are_remembered() {
+        let states: Vec<_> = (0..20).map(|i| UpstreamState::new("http://", &i.to_string())).collect();
+        let mut tried = Tried::new();
+        assert!(tried.is_empty());
+        for (i, state) in states.iter().enumerate() {
+            assert!(!tried.contains(state));
+            tried.insert(state);
+            tried.insert(state);
+            assert_eq!(tried.len(), i + 1);
+        }
+        assert!(states.iter().all(|s| tried.contains(s)));
+    }
+
+    #[test]
+    fn without_a_key_the_hash_is_that_of_null() {
+        let context = PickContext::at(0);
+        assert_eq!(context.soul_hash(), soul::hash("null"));
+        assert_eq!(context.key(Key::Text("a")).soul_hash(), soul::hash("a"));
+        assert_eq!(context.key(Key::SoulHash(7)).soul_hash(), 7);
+    }
+}

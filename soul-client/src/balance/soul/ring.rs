@@ -1,0 +1,102 @@
+//! Soul's `hash`: a ring of five points for each upstream.
+
+use std::fmt::Write as _;
+
+use md5::{Digest, Md5};
+
+/// Points of each upstream; few, so shares are uneven, but that is Soul's ring.
+const POINTS: u32 = 5;
+
+/// Place of a text on the ring: the first four bytes of its MD5, little-endian.
+///
+/// # Examples
+/// ```
+/// assert_eq!(soul_client::balance::soul::hash("127.0.0.1"), 1_299_589_365);
+/// ```
+#[must_use]
+pub fn hash(key: &str) -> u32 {
+    let digest = Md5::digest(key);
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
+/// The ring over a list of urls; built once for a list, where Soul builds it for each request.
+///
+/// Owners are positions in that list. Neither weights nor the order of the list matter, but for a url that occurs twice,
+/// which belongs to its last occurrence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ring {
+    /// Place and owner, ascending, each place once.
+    points: Vec<(u32, usize)>,
+}
+
+impl Ring {
+    /// Places every url on the ring.
+    ///
+    /// # Examples
+    /// ```
+    /// use soul_client::balance::soul::{Ring, hash};
+    ///
+    /// let ring = Ring::new(["10.0.0.2:8188", "10.0.0.2:8189"]);
+    /// assert_eq!(ring.owner(hash("127.0.0.1")), Some(0));
+    /// assert_eq!(ring.owner(hash("10.0.0.2")), Some(1));
+    /// ```
+    #[must_use]
+    pub fn new<'u>(urls: impl IntoIterator<Item = &'u str>) -> Self {
+        let mut points = Vec::new();
+        let mut name = String::new();
+        for (owner, url) in urls.into_iter().enumerate() {
+            for i in 0..POINTS {
+                name.clear();
+                // Writing to a String cannot fail.
+                let _ = write!(name, "SOUL-{url}-HASH-{i}");
+                points.push((hash(&name), owner));
+            }
+        }
+        // Stable, so of two owners of one place the later one stands behind; it is the one that stays.
+        points.sort_by_key(|&(place, _)| place);
+        points.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                earlier.1 = later.1;
+            }
+            same
+        });
+        Self { points }
+    }
+
+    /// The owner of a place: that of the first point at or after it, else of the first point of all. `None` if
+    /// the ring is empty.
+    #[must_use]
+    pub fn owner(&self, place: u32) -> Option<usize> {
+        self.owners_from(place).next()
+    }
+
+    /// The owners of all points, once around the ring from a place on; one owner comes several times.
+    pub fn owners_from(&self, place: u32) -> impl Iterator<Item = usize> {
+        let start = self.points.partition_point(|&(point, _)| point < place);
+        let (before, after) = self.points.split_at(start);
+        after.iter().chain(before).map(|&(_, owner)| owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_belongs_to_the_point_at_or_after_it() {
+        let ring = Ring { points: vec![(10, 0), (20, 1), (30, 2)] };
+        for (place, owner) in [(0, 0), (10, 0), (11, 1), (20, 1), (30, 2), (31, 0), (u32::MAX, 0)] {
+            assert_eq!(ring.owner(place), Some(owner), "{place}");
+        }
+        assert_eq!(ring.owners_from(20).collect::<Vec<_>>(), [1, 2, 0]);
+        assert_eq!(Ring::default().owner(5), None);
+    }
+
+    #[test]
+    fn a_repeated_url_belongs_to_its_last_occurrence() {
+        let ring = Ring::new(["a", "b", "a"]);
+        assert_eq!(ring.points.len(), 10);
+        assert!(ring.points.iter().all(|&(_, owner)| owner != 0));
+    }
+}
