@@ -1,3 +1,4 @@
 //! A small admin and gateway that speak Soul's protocols, as a library.
 
+pub mod gateway;
 pub mod model;

@@ -1,5 +1,6 @@
 //! Every file of golden vectors, run in full.
 
+mod ant_path_grid;
 mod gson_config_data;
 mod handle_parse;
 mod hash_balance;
