@@ -128,7 +128,7 @@ impl Reader<'_> {
         let Some(key) = keys::find(&name) else {
             let nearest = keys::nearest(&name);
             self.path_meant |= nearest.is_some_and(|key| key.name == "path");
-            let hint = nearest.map_or(String::new(), |key| format!(", did you mean `{}`?", key.example));
+            let hint = nearest.map_or(String::new(), |key| format!(", perhaps `{}`", key.name));
             self.diag
                 .at(shown, format_args!("unknown key `{name}`{hint}; expected one of {}", keys::expected()));
             return None;
@@ -250,9 +250,9 @@ mod tests {
             ("", "missing `path`", "write `EXAMPLE`"),
             ("desc = \"x\"", "missing `path`", "write `EXAMPLE`"),
             ("\"/x\"", "a value needs its key", "`path = \"/x\"`"),
-            ("pth = \"/x\"", "unknown key `pth`", "did you mean `path = "),
-            ("path = \"/x\", ruleName = \"x\"", "unknown key `ruleName`", "did you mean `rule_name = "),
-            ("path = \"/x\", rule-name = \"x\"", "unknown key `rule-name`", "did you mean `rule_name = "),
+            ("pth = \"/x\"", "unknown key `pth`", "perhaps `path`"),
+            ("path = \"/x\", ruleName = \"x\"", "unknown key `ruleName`", "perhaps `rule_name`"),
+            ("path = \"/x\", rule-name = \"x\"", "unknown key `rule-name`", "perhaps `rule_name`"),
             (
                 "path = \"/x\", timeout = 1",
                 "unknown key `timeout`; expected",
@@ -272,7 +272,7 @@ mod tests {
                 "`enabled = true`",
             ),
             ("path = \"/x\", enabled = 1", "expected `true` or `false`, found a number", "`enabled = true`"),
-            ("path = \"/x\", enabled = yes", "expected `true` or `false` written here", "`enabled = true`"),
+            ("path = \"/x\", enabled = yes", "expected `true` or `false`, found `yes`", "`enabled = true`"),
             ("path = \"/x\", enabled", "`enabled` needs `=` and a value", "`enabled = true`"),
             ("path(\"/x\")", "`path` needs `=` and a value", "`path = \"/x\"`"),
             ("path: \"/x\"", "`path` needs `=` and a value", "`path = \"/x\"`"),
@@ -285,14 +285,14 @@ mod tests {
             ("path = \"\"", "`path` is empty", "`path = \"/order/save\"`"),
             ("path = \" \\t\"", "`path` is empty", "`path = \"/order/save\"`"),
             ("path = \"order/save\"", "`path` must start with `/`", "write `\"/order/save\"`"),
-            ("path = \"http://h:1/x\"", "`path` must be a path", "without scheme and host"),
+            ("path = \"http://h:1/x\"", "`path` must start with `/`", "write `\"/x\"`"),
             ("path = \"/a?b=1\"", "`path` must not contain `?`", "query"),
             ("path = \"/a#b\"", "`path` must not contain `#`", "fragment"),
             ("path = \"/a b\"", "`path` must not contain white space", "%20"),
             (
                 "path = \"/x\", rpc_type = \"springcloud\"",
                 "unknown `rpc_type` `springcloud`",
-                "did you mean `\"springCloud\"`?",
+                "perhaps `\"springCloud\"`",
             ),
             (
                 "path = \"/x\", rpc_type = \"dubbo\"",
@@ -317,7 +317,7 @@ mod tests {
             "`path` must not contain white space",
             "`path` must not contain `?`",
             "expected `true` or `false`",
-            "unknown key `decs`, did you mean `desc",
+            "unknown key `decs`, perhaps `desc`",
             "a value needs its key",
             "unknown `rpc_type` `grpc`",
             "expected `,` before `path`",

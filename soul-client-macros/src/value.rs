@@ -68,6 +68,9 @@ fn refuse(key: &Key, tokens: &[TokenTree], literal: Result<Lit, NotLiteral>, dia
         Err(NotLiteral) if matches!(tokens, [TokenTree::Punct(_), TokenTree::Literal(_)]) => {
             format!("expected {wanted}, found a number: `{}`", key.example)
         }
+        Err(NotLiteral) if key.form == Form::Flag => {
+            format!("expected {wanted}, found `{shown}`: `{}`", key.example)
+        }
         Err(NotLiteral) => format!(
             "expected {wanted} written here, as in `{}`: an attribute sees only the words of the source, \
              constants and macros such as `concat!` have no value yet",
@@ -102,29 +105,35 @@ fn check_path(literal: &LitStr, diag: &mut Diagnostics) -> bool {
         );
         return false;
     }
-    let mut good = true;
-    let mut refuse = |message: String| {
-        diag.at(literal, message);
-        good = false;
-    };
-    if path.contains("://") {
-        refuse(
-            "`path` must be a path below the context path, as in `\"/order/save\"`, without scheme and host"
-                .into(),
-        );
-    } else if !path.starts_with('/') {
-        refuse(format!("`path` must start with `/`: write `\"/{}\"`", path.trim()));
-    }
+    let mut complaints = Vec::new();
     if path.contains(char::is_whitespace) {
-        refuse("`path` must not contain white space; in a request it would be `%20`".into());
+        complaints.push("`path` must not contain white space; in a request it would be `%20`".to_owned());
     }
     if path.contains('?') {
-        refuse("`path` must not contain `?`: a query is no part of a route".into());
+        complaints.push("`path` must not contain `?`: a query is no part of a route".to_owned());
     }
     if path.contains('#') {
-        refuse("`path` must not contain `#`: a fragment never reaches a server".into());
+        complaints.push("`path` must not contain `#`: a fragment never reaches a server".to_owned());
     }
-    good
+    if !path.starts_with('/') {
+        let hint = match with_slash(&path) {
+            Some(better) if complaints.is_empty() => format!(": write `{better:?}`"),
+            _ => String::new(),
+        };
+        complaints.insert(0, format!("`path` must start with `/`, below the context path{hint}"));
+    }
+    for complaint in &complaints {
+        diag.at(literal, complaint);
+    }
+    complaints.is_empty()
+}
+
+/// What a path without leading slash most likely means; a URL means its path.
+fn with_slash(path: &str) -> Option<String> {
+    match path.split_once("://") {
+        Some((_, rest)) => rest.find('/').map(|slash| rest[slash..].to_owned()),
+        None => Some(format!("/{path}")),
+    }
 }
 
 fn check_rpc_type(literal: &LitStr, diag: &mut Diagnostics) -> Option<&'static str> {
@@ -134,7 +143,7 @@ fn check_rpc_type(literal: &LitStr, diag: &mut Diagnostics) -> Option<&'static s
     }
     let names: Vec<_> = RPC_TYPES.iter().map(|(name, _)| format!("`\"{name}\"`")).collect();
     let hint = RPC_TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(&given.replace(['_', '-'], "")));
-    let hint = hint.map_or(String::new(), |(name, _)| format!(", did you mean `\"{name}\"`?"));
+    let hint = hint.map_or(String::new(), |(name, _)| format!(", perhaps `\"{name}\"`"));
     diag.at(
         literal,
         format_args!("unknown `rpc_type` `{given}`{hint}; expected one of {}", names.join(", ")),

@@ -254,6 +254,10 @@ impl Collected {
     /// A module encloses another only at a border of names: `shop::order` does not enclose
     /// `shop::orders`. A module annotated twice is two classes, and each gets the routes.
     ///
+    /// Annotations that are equal down to their place are one: attributes such as axum's `debug_handler`
+    /// copy the function below them, its annotation included. A path that is given at two places is kept
+    /// twice, for the plan to complain about.
+    ///
     /// # Examples
     ///
     /// ```
@@ -274,8 +278,10 @@ impl Collected {
         let mut classes: Vec<_> =
             classes.into_iter().map(|class| ClassRoutes { class, routes: Vec::new() }).collect();
         classes.sort_by(|a, b| order(&a.class, &b.class));
+        classes.dedup();
         let mut routes: Vec<_> = routes.into_iter().collect();
         routes.sort_by(order);
+        routes.dedup();
 
         let mut by_module: HashMap<Cow<'static, str>, Vec<usize>> = HashMap::new();
         for (index, entry) in classes.iter().enumerate() {
@@ -311,18 +317,19 @@ pub fn collected() -> Collected {
 
 /// What decides the order of annotations: the linker's order says nothing.
 trait Annotated {
-    fn key(&self) -> (&'static str, &'static str, Place);
+    /// Module, path, place, name.
+    fn key(&self) -> (&'static str, &'static str, Place, &'static str);
 }
 
 impl Annotated for Route {
-    fn key(&self) -> (&'static str, &'static str, Place) {
-        (self.module, self.annotation.path, self.place)
+    fn key(&self) -> (&'static str, &'static str, Place, &'static str) {
+        (self.module, self.annotation.path, self.place, self.handler)
     }
 }
 
 impl Annotated for Class {
-    fn key(&self) -> (&'static str, &'static str, Place) {
-        (self.module, self.annotation.path, self.place)
+    fn key(&self) -> (&'static str, &'static str, Place, &'static str) {
+        (self.module, self.annotation.path, self.place, "")
     }
 }
 
@@ -386,12 +393,21 @@ mod tests {
 
     #[test]
     fn order_does_not_depend_on_the_input() {
-        let routes = [route("a", "/2"), route("a", "/1"), route("b", "/0"), route("a", "/1")];
+        let routes = [route("a", "/2"), route("a", "/1"), route("b", "/0"), route("a", "/1").handler("f")];
         let classes = [class("b", "/x"), class("a", "/y"), class("a", "/x")];
         let forward = Collected::group(classes, routes);
         let backward = Collected::group(classes.into_iter().rev(), routes.into_iter().rev());
         assert_eq!(forward, backward);
         assert_eq!(paths(&forward.classes[0].routes), ["/1", "/1", "/2"]);
+    }
+
+    #[test]
+    fn copy_of_an_annotation_is_the_same_one() {
+        let save = Route::new(Annotation::new("/save"));
+        let elsewhere = Route::new(Annotation::new("/save"));
+        let collected = Collected::group([class("a", "/a"), class("a", "/a")], [save, elsewhere, save]);
+        assert_eq!(collected.routes, [save, elsewhere]);
+        assert_eq!(collected.classes.len(), 1);
     }
 
     #[test]

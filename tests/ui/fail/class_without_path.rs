@@ -1,0 +1,3 @@
+soul_client::class! {}
+
+fn main() {}
