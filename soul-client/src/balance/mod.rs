@@ -56,3 +56,6 @@ pub use load_balance::{LoadBalance, UnknownLoadBalance};
 pub use set::{Choice, Member, UpstreamSet};
 pub use state::{Health, InFlight, UpstreamState};
 pub use upstream::Upstream;
+
+#[cfg(test)]
+mod tests;

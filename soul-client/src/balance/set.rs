@@ -55,7 +55,7 @@ impl UpstreamSet {
     /// Builds the set of a list.
     ///
     /// From the previous set come the state of every upstream whose protocol and url are still listed (health, requests in
-    /// flight), the counters of round robin, and the ring if the urls are the same. An equal
+    /// flight), the counters of round robin, and the ring if it would be the same. An equal
     /// list gives the previous set itself.
     ///
     /// - `upstreams`: in the order of the store, which `roundRobin` heeds; may be empty.
@@ -68,8 +68,8 @@ impl UpstreamSet {
         let previous = previous.map(Arc::as_ref);
         let members = with_states(upstreams, previous);
         let view = Members { members: &members, choice };
-        let same_urls = |p: &&Self| view.all().map(Upstream::url).eq(p.view().all().map(Upstream::url));
-        let hash = HashPicker::new(view, previous.filter(same_urls).map(|p| &p.hash));
+        let same_ring = |p: &&Self| HashPicker::ringed(view).eq(HashPicker::ringed(p.view()));
+        let hash = HashPicker::new(view, previous.filter(same_ring).map(|p| &p.hash));
         let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin));
         Arc::new(Self { choice, members, random: RandomPicker, round_robin, hash })
     }
@@ -171,11 +171,17 @@ impl<'s> Members<'s> {
         self.members.get(index).is_some_and(|m| self.allows(m, context))
     }
 
-    fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
-        let configured = match self.choice {
-            Choice::Strict => member.upstream.takes_traffic(),
+    /// Whether it may be chosen as far as the configuration goes.
+    pub(super) fn is_configured(self, upstream: &Upstream) -> bool {
+        match self.choice {
+            Choice::Strict => upstream.takes_traffic(),
             Choice::Soul => true,
-        };
-        configured && member.state.health() != Health::Down && !context.tried.contains(&member.state)
+        }
+    }
+
+    fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
+        self.is_configured(&member.upstream)
+            && member.state.health() != Health::Down
+            && !context.tried.contains(&member.state)
     }
 }

@@ -42,9 +42,14 @@ impl Ring {
     /// ```
     #[must_use]
     pub fn new<'u>(urls: impl IntoIterator<Item = &'u str>) -> Self {
+        Self::with_owners(urls.into_iter().enumerate())
+    }
+
+    /// Places urls whose owners are numbered otherwise.
+    pub(in crate::balance) fn with_owners<'u>(urls: impl IntoIterator<Item = (usize, &'u str)>) -> Self {
         let mut points = Vec::new();
         let mut name = String::new();
-        for (owner, url) in urls.into_iter().enumerate() {
+        for (owner, url) in urls {
             for i in 0..POINTS {
                 name.clear();
                 // Writing to a String cannot fail.

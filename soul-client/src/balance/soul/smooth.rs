@@ -158,6 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn old_counters_are_dropped_only_when_the_sizes_differ() {
+        let turns = |urls: [&'static str; 2]| urls.map(|url| Turn::new(url, 1)).into_iter();
+        let mut balance = RoundRobin::new();
+        let _ = balance.select("a", turns(["a", "b"]), 0);
+        // Two entries and two counters, although one of them is of an upstream long gone.
+        let _ = balance.select("a", turns(["a", "a"]), RECYCLE_MS + 1);
+        assert_eq!(balance.lists["a"].counters.len(), 2);
+        let _ = balance.select("a", turns(["a", "c"]), RECYCLE_MS + 1);
+        assert_eq!(balance.lists["a"].counters.len(), 2);
+        assert!(!balance.lists["a"].counters.contains_key("b"));
+    }
+
+    #[test]
     fn the_basis_and_not_the_weight_resets_the_counter() {
         let turns = |weight| {
             [Turn { url: "a", weight: 1, basis: 9 }, Turn { url: "b", weight, basis: 9 }].into_iter()
