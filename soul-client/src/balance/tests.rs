@@ -34,7 +34,7 @@ fn url(member: Option<&Arc<Member>>) -> Option<&str> {
     member.map(|m| m.upstream().url())
 }
 
-fn counts<'s>(set: &'s UpstreamSet, balance: LoadBalance, picks: usize) -> BTreeMap<&'s str, usize> {
+fn counts(set: &UpstreamSet, balance: LoadBalance, picks: usize) -> BTreeMap<&str, usize> {
     let rng = RefCell::new(fastrand::Rng::with_seed(11));
     let source = |bound| rng.borrow_mut().u32(..bound);
     let mut counts = BTreeMap::new();

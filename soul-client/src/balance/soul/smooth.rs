@@ -121,7 +121,8 @@ impl List {
         }
         let Some((position, url)) = chosen else { return 0 };
         if let Some(counter) = self.counters.get_mut(url) {
-            // Negated in 32 bits, as in Java, where the lowest int is its own negative.
+            // Negated in 32 bits, where the lowest int is its own negative. That is inferred: the specification only
+            // says that the sum has 32 bits, and no vector has a sum of exactly -2^31, where alone it matters.
             counter.current = counter.current.wrapping_add(i64::from(total.wrapping_neg()));
         }
         position

@@ -40,3 +40,16 @@ pub fn effective_weight(now_ms: i64, status: bool, weight: i32, timestamp: i64, 
     let grown = (uptime as f32 / (warmup as f32 / weight as f32)) as i32;
     grown.clamp(1, weight)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weight_is_full_at_the_very_end_of_the_warm_up() {
+        // By the formula it would be 6 and 12: 1 / (1 / 7) is just under 7 in 32-bit floats.
+        for weight in [7, 13] {
+            assert_eq!(effective_weight(1001, true, weight, 1000, 1), weight);
+        }
+    }
+}
