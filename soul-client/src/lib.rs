@@ -1,13 +1,20 @@
 #![doc = include_str!("../README.md")]
 
 pub mod balance;
+pub mod plan;
 pub mod route;
 pub mod wire;
+
+mod error;
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+
+pub use error::{Error, Problem};
+pub use plan::{Dialect, RegistrationPlan};
+
 /// Annotates the module of a file as a class, from inside that file.
 ///
 /// `#[soul_client]` can stand on an inline module only, because an attribute does not see the content of

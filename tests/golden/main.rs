@@ -7,5 +7,6 @@ mod hash_balance;
 mod hash_values;
 mod node;
 mod random_balance_rules;
+mod register_dto;
 mod round_robin;
 mod warmup_weight;

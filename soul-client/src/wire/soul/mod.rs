@@ -6,6 +6,7 @@ mod md5;
 pub mod paths;
 mod register;
 mod sync;
+mod unified;
 
 pub use data::{
     AppAuthData, AuthParamData, AuthPathData, ConditionData, MetaData, PluginData, RuleData, SelectorData,
@@ -14,3 +15,4 @@ pub use handle::{ContextMappingHandle, DivideRuleHandle, DivideUpstream, Rewrite
 pub use md5::md5_hex;
 pub use register::{MetaDataRegisterDto, RpcRegisterDto, SpringCloudRegisterDto, SpringMvcRegisterDto};
 pub use sync::{ConfigGroup, DataEventType, FetchedGroup, SoulResult, UnknownGroup, WebsocketData};
+pub use unified::{UnifiedRegisterDto, UriRegisterDto};
