@@ -5,13 +5,29 @@ pub mod plan;
 pub mod route;
 pub mod wire;
 
+#[cfg(feature = "http")]
+mod address;
+#[cfg(feature = "http")]
+mod backoff;
+#[cfg(feature = "http")]
+mod client;
+#[cfg(feature = "http")]
+mod config;
 mod error;
+#[cfg(feature = "http")]
+mod transport;
 
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 
+#[cfg(feature = "http")]
+pub use address::{AddressReason, Announced};
+#[cfg(feature = "http")]
+pub use client::{AdminStatus, RouteState, RouteStatus, SoulClient, SoulClientBuilder, Status};
+#[cfg(feature = "http")]
+pub use config::{AdminsRule, ClientConfig, ClientConfigBuilder};
 pub use error::{Error, Problem};
 pub use plan::{Dialect, RegistrationPlan};
 

@@ -1,0 +1,111 @@
+//! The address of an admin, checked.
+
+use std::fmt;
+
+/// Scheme, host, port and perhaps a path; no slash at the end, nothing secret.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct AdminUrl {
+    text: String,
+    host: String,
+    port: u16,
+}
+
+impl AdminUrl {
+    /// Reads an address; the error says what would be right.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if !text.contains("://") {
+            return Err(format!("`{text}` has no scheme: write `http://{text}`"));
+        }
+        let url = reqwest::Url::parse(text).map_err(|error| format!("`{text}` is no address: {error}"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            // Not repeated here: it would end up in a log.
+            let host = url.host_str().unwrap_or_default();
+            return Err(format!(
+                "the address of `{host}` carries a user or password, which Soul has no use for"
+            ));
+        }
+        match url.scheme() {
+            "http" => {}
+            "https" => {
+                let plain = text.replacen("https", "http", 1);
+                return Err(format!(
+                    "`{text}` needs TLS, which this version of `soul-client` does not speak: use `{plain}`, or let \
+                     a proxy on this machine speak TLS to the admin"
+                ));
+            }
+            scheme => return Err(format!("`{text}` has the scheme `{scheme}`, expected `http`")),
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(format!(
+                "`{text}` has a query or fragment: write the address only, up to the port or path"
+            ));
+        }
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err(format!("`{text}` names no host"));
+        };
+        let (host, port) = (host.trim_start_matches('[').trim_end_matches(']').to_owned(), port);
+        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), host, port })
+    }
+
+    /// The address, to which an endpoint is appended.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Name or IP, without brackets.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, 80 if the address does not say.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl fmt::Debug for AdminUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.text, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, url, host, port) in [
+            ("http://localhost:9095", "http://localhost:9095", "localhost", 9095),
+            ("http://localhost:9095/", "http://localhost:9095", "localhost", 9095),
+            ("http://admin", "http://admin", "admin", 80),
+            ("http://10.0.0.7:9095/soul//", "http://10.0.0.7:9095/soul", "10.0.0.7", 9095),
+            ("http://[::1]:9095", "http://[::1]:9095", "::1", 9095),
+            ("HTTP://Admin:9095", "http://admin:9095", "admin", 9095),
+        ] {
+            let parsed = AdminUrl::parse(text).unwrap();
+            assert_eq!((parsed.as_str(), parsed.host(), parsed.port()), (url, host, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn refused_with_the_remedy() {
+        for (text, part) in [
+            ("localhost:9095", "write `http://localhost:9095`"),
+            ("https://admin:9095", "use `http://admin:9095`"),
+            ("ftp://admin", "scheme `ftp`, expected `http`"),
+            ("http://", "is no address"),
+            ("http://admin:99999", "is no address"),
+            ("http://admin?x=1", "query or fragment"),
+        ] {
+            let error = AdminUrl::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn password_is_not_repeated() {
+        let error = AdminUrl::parse("http://root:123456@admin:9095").unwrap_err();
+        assert!(error.contains("admin") && !error.contains("123456"), "{error}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Settings from the environment, all of the form `SOUL_…`.
+
+use std::{fmt::Display, str::FromStr, time::Duration};
+
+use super::{AdminsRule, ClientConfigBuilder};
+use crate::{error::Problem, plan::Dialect, route::RpcType};
+
+/// Reads every variable that `lookup` knows. An empty one is as if it were not there, since that is how
+/// scripts and container files switch a variable off.
+pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuilder {
+    let mut reader = Reader { lookup, unreadable: Vec::new() };
+    ClientConfigBuilder {
+        admin_urls: reader.text("SOUL_ADMIN_URL").into_iter().collect(),
+        context_path: reader.text("SOUL_CONTEXT_PATH"),
+        app_name: reader.text("SOUL_APP_NAME"),
+        host: reader.text("SOUL_HOST"),
+        port: reader.parsed("port", "SOUL_PORT", "a number from 1 to 65535"),
+        full: reader.parsed("full", "SOUL_FULL", "`true` or `false`"),
+        rpc_type: reader.word("rpc_type", "SOUL_RPC_TYPE", RpcType::ALL, |rpc_type| rpc_type.as_str()),
+        dialect: reader.word("dialect", "SOUL_DIALECT", &Dialect::ALL, Dialect::as_str),
+        admins_rule: reader.word("admins_rule", "SOUL_ADMINS_RULE", &AdminsRule::ALL, AdminsRule::as_str),
+        connect_timeout: reader.seconds("connect_timeout", "SOUL_CONNECT_TIMEOUT"),
+        request_timeout: reader.seconds("request_timeout", "SOUL_REQUEST_TIMEOUT"),
+        refresh_interval: reader.seconds("refresh_interval", "SOUL_REFRESH_INTERVAL"),
+        unreadable: reader.unreadable,
+        ..ClientConfigBuilder::default()
+    }
+}
+
+struct Reader<L> {
+    lookup: L,
+    unreadable: Vec<Problem>,
+}
+
+impl<L: Fn(&str) -> Option<String>> Reader<L> {
+    fn text(&self, name: &str) -> Option<String> {
+        (self.lookup)(name).filter(|text| !text.trim().is_empty())
+    }
+
+    fn parsed<T: FromStr>(&mut self, field: &'static str, name: &str, expected: &str) -> Option<T> {
+        self.with(field, name, expected, |text| text.parse().ok())
+    }
+
+    fn seconds(&mut self, field: &'static str, name: &str) -> Option<Duration> {
+        self.with(field, name, "seconds, for example `30` or `0.5`", |text| {
+            text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        })
+    }
+
+    fn word<T: Copy>(
+        &mut self,
+        field: &'static str,
+        name: &str,
+        all: &[T],
+        as_str: impl Fn(T) -> &'static str,
+    ) -> Option<T> {
+        let words = all.iter().map(|&one| format!("`{}`", as_str(one))).collect::<Vec<_>>().join(", ");
+        let expected = format!("one of {words}");
+        self.with(field, name, expected, |text| {
+            all.iter().copied().find(|&one| as_str(one).eq_ignore_ascii_case(text))
+        })
+    }
+
+    fn with<T>(
+        &mut self,
+        field: &'static str,
+        name: &str,
+        expected: impl Display,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(name)?;
+        let value = parse(text.trim());
+        if value.is_none() {
+            self.unreadable.push(Problem::new(field, format!("`{name}` is `{text}`, expected {expected}")));
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::config::ClientConfig;
+
+    fn from(vars: &[(&str, &str)]) -> ClientConfigBuilder {
+        let vars: HashMap<_, _> = vars.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        ClientConfig::builder().vars(move |name| vars.get(name).cloned())
+    }
+
+    #[test]
+    fn every_variable_is_read() {
+        let config = from(&[
+            ("SOUL_ADMIN_URL", "http://a:1,http://b:2"),
+            ("SOUL_CONTEXT_PATH", "/http"),
+            ("SOUL_APP_NAME", "http"),
+            ("SOUL_HOST", "10.0.0.2"),
+            ("SOUL_PORT", "8188"),
+            ("SOUL_FULL", "true"),
+            ("SOUL_RPC_TYPE", "springcloud"),
+            ("SOUL_DIALECT", "2.3.0"),
+            ("SOUL_ADMINS_RULE", "each"),
+            ("SOUL_CONNECT_TIMEOUT", "2"),
+            ("SOUL_REQUEST_TIMEOUT", "3"),
+            ("SOUL_REFRESH_INTERVAL", "0.5"),
+        ])
+        .build()
+        .unwrap();
+        let expected = ClientConfig::builder()
+            .admin_url("http://a:1")
+            .admin_url("http://b:2")
+            .context_path("/http")
+            .app_name("http")
+            .host("10.0.0.2")
+            .port(8188)
+            .full(true)
+            .rpc_type(RpcType::SpringCloud)
+            .dialect(Dialect::V2_3_0)
+            .admins_rule(AdminsRule::Each)
+            .connect_timeout(Duration::from_secs(2))
+            .request_timeout(Duration::from_secs(3))
+            .refresh_interval(Duration::from_millis(500))
+            .build()
+            .unwrap();
+        assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn builder_wins_in_either_order() {
+        let vars =
+            [("SOUL_ADMIN_URL", "http://env"), ("SOUL_CONTEXT_PATH", "/env"), ("SOUL_APP_NAME", "env")];
+        let lookup = |name: &str| vars.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned());
+        let before = ClientConfig::builder().vars(lookup).admin_url("http://own").context_path("/own");
+        let after = ClientConfig::builder().admin_url("http://own").context_path("/own").vars(lookup);
+        for config in [before, after] {
+            let config = config.build().unwrap();
+            assert_eq!(config.admin_urls().collect::<Vec<_>>(), ["http://own"]);
+            assert_eq!((config.context_path(), config.app_name()), (Some("/own"), Some("env")));
+        }
+    }
+
+    #[test]
+    fn bad_values_name_the_variable_and_what_is_allowed() {
+        let problems = from(&[
+            ("SOUL_ADMIN_URL", "http://a"),
+            ("SOUL_CONTEXT_PATH", "/a"),
+            ("SOUL_PORT", "80 80"),
+            ("SOUL_FULL", "yes"),
+            ("SOUL_DIALECT", "2.4"),
+            ("SOUL_REFRESH_INTERVAL", "-1"),
+        ])
+        .validate();
+        let text: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            text,
+            [
+                "`port`: `SOUL_PORT` is `80 80`, expected a number from 1 to 65535",
+                "`full`: `SOUL_FULL` is `yes`, expected `true` or `false`",
+                "`dialect`: `SOUL_DIALECT` is `2.4`, expected one of `any`, `feb2021`, `2.3.0`",
+                "`refresh_interval`: `SOUL_REFRESH_INTERVAL` is `-1`, expected seconds, for example `30` or `0.5`",
+            ]
+        );
+    }
+
+    #[test]
+    fn empty_variable_is_none() {
+        let config = from(&[("SOUL_ADMIN_URL", "http://a"), ("SOUL_CONTEXT_PATH", "/a"), ("SOUL_PORT", "")]);
+        assert_eq!(config.build().unwrap().port(), None);
+    }
+}

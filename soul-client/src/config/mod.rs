@@ -1,0 +1,256 @@
+//! What a service says about itself and about its admins.
+
+mod admin_url;
+mod builder;
+mod check;
+mod env;
+
+use std::time::Duration;
+
+pub use builder::ClientConfigBuilder;
+
+pub(crate) use admin_url::AdminUrl;
+
+use crate::{
+    backoff::Bounds,
+    error::Error,
+    plan::{Dialect, Properties},
+    route::RpcType,
+};
+
+/// How several admins are treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AdminsRule {
+    /// Each registration goes to the first admin that answers; the next one is asked only if that fails
+    /// (default).
+    ///
+    /// Admins of one Soul installation usually share their database, so telling one is telling all; the
+    /// client of 2.3.0 does the same with its `serverLists`. An answer is `success` or an admin's JSON error;
+    /// a page of some proxy is none, and the next admin is asked.
+    #[default]
+    FirstThatAnswers,
+    /// Each registration goes to every admin, each in its own time: for admins that share nothing.
+    Each,
+}
+
+impl AdminsRule {
+    /// Every rule.
+    pub const ALL: [Self; 2] = [Self::FirstThatAnswers, Self::Each];
+
+    /// The word for it in a setting.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FirstThatAnswers => "first",
+            Self::Each => "each",
+        }
+    }
+}
+
+impl std::fmt::Display for AdminsRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Settings of a [`SoulClient`](crate::SoulClient), checked: made by [`ClientConfig::builder`] or
+/// [`ClientConfig::from_env`].
+///
+/// | setting | environment | default |
+/// |---|---|---|
+/// | `admin_url` | `SOUL_ADMIN_URL` | none, needed |
+/// | `context_path` | `SOUL_CONTEXT_PATH` | none, needed (optional for [`Dialect::V2_3_0`]) |
+/// | `app_name` | `SOUL_APP_NAME` | none, needed for `springCloud` |
+/// | `host` | `SOUL_HOST` | found at start, see [`Announced`](crate::Announced) |
+/// | `port` | `SOUL_PORT` | the listener's |
+/// | `full` | `SOUL_FULL` | `false` |
+/// | `rpc_type` | `SOUL_RPC_TYPE` | `http` |
+/// | `dialect` | `SOUL_DIALECT` | `any` |
+/// | `admins_rule` | `SOUL_ADMINS_RULE` | `first` |
+/// | `connect_timeout` | `SOUL_CONNECT_TIMEOUT`, seconds | 10 s |
+/// | `request_timeout` | `SOUL_REQUEST_TIMEOUT`, seconds | 10 s |
+/// | `refresh_interval` | `SOUL_REFRESH_INTERVAL`, seconds | 30 s |
+/// | `retry_delay` | – | 1 s to 30 s |
+/// | `concurrency` | – | 16 |
+/// | `shutdown_timeout` | – | 1 s |
+///
+/// What the builder is told wins over the environment, in whichever order they are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    admin_urls: Vec<AdminUrl>,
+    context_path: Option<String>,
+    app_name: Option<String>,
+    host: Option<String>,
+    port: Option<u16>,
+    full: bool,
+    rpc_type: RpcType,
+    dialect: Dialect,
+    admins_rule: AdminsRule,
+    connect_timeout: Duration,
+    request_timeout: Duration,
+    refresh_interval: Option<Duration>,
+    retry_delay: Bounds,
+    concurrency: usize,
+    shutdown_timeout: Duration,
+}
+
+impl ClientConfig {
+    /// Time to open a connection to an admin. Source: the Java client (OkHttp), 10 s.
+    pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+    /// Time for one registration from its start to the last byte of the answer, connecting included.
+    /// Source: the Java client waits 10 s for each of its steps.
+    pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+    /// Time between two rounds of telling an admin what it should already know. Ours: an admin that was
+    /// restarted empty, or that dropped this instance, learns it again within half a minute.
+    pub const DEFAULT_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
+    /// Shortest and longest wait after a failure; Java clients never try again.
+    pub const DEFAULT_RETRY_DELAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+    /// Registrations under way at the same time towards one admin. Ours: 1000 routes stay well below a second
+    /// on a local network, and an admin's thread pool keeps room for others.
+    pub const DEFAULT_CONCURRENCY: usize = 16;
+    /// Time that registrations under way are given to end when the client is shut down.
+    pub const DEFAULT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// Starts a configuration.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use soul_client::ClientConfig;
+    ///
+    /// let config = ClientConfig::builder()
+    ///     .admin_url("http://admin-1:9095,http://admin-2:9095/")
+    ///     .context_path("/order")
+    ///     .app_name("order")
+    ///     .build()?;
+    /// assert_eq!(config.admin_urls().collect::<Vec<_>>(), ["http://admin-1:9095", "http://admin-2:9095"]);
+    /// # Ok::<(), soul_client::Error>(())
+    /// ```
+    #[must_use = "a builder does nothing until `build`"]
+    pub fn builder() -> ClientConfigBuilder {
+        ClientConfigBuilder::default()
+    }
+
+    /// Reads the whole configuration from the environment.
+    ///
+    /// # Errors
+    /// When a variable that is needed is missing or one has a bad value; every problem is listed.
+    pub fn from_env() -> Result<Self, Error> {
+        Self::builder().env().build()
+    }
+
+    /// The admins, in the order in which they are tried, without a slash at the end.
+    pub fn admin_urls(&self) -> impl Iterator<Item = &str> {
+        self.admin_urls.iter().map(AdminUrl::as_str)
+    }
+
+    /// The prefix that names the service.
+    #[must_use]
+    pub fn context_path(&self) -> Option<&str> {
+        self.context_path.as_deref()
+    }
+
+    /// The name of the application.
+    #[must_use]
+    pub fn app_name(&self) -> Option<&str> {
+        self.app_name.as_deref()
+    }
+
+    /// The host to announce, when it is not to be found out.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    /// The port to announce, when it is not the listener's.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whether the whole context path is registered instead of the annotated routes.
+    #[must_use]
+    pub fn full(&self) -> bool {
+        self.full
+    }
+
+    /// How the gateway calls routes that do not say otherwise.
+    #[must_use]
+    pub fn rpc_type(&self) -> RpcType {
+        self.rpc_type
+    }
+
+    /// The kind of admin that the bodies are written for.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// How several admins are treated.
+    #[must_use]
+    pub fn admins_rule(&self) -> AdminsRule {
+        self.admins_rule
+    }
+
+    /// Time to open a connection.
+    #[must_use]
+    pub fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    /// Time for one registration, connecting included.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// Time between two rounds of registration; `None`: once is enough.
+    #[must_use]
+    pub fn refresh_interval(&self) -> Option<Duration> {
+        self.refresh_interval
+    }
+
+    /// Shortest and longest wait after a failure.
+    #[must_use]
+    pub fn retry_delay(&self) -> (Duration, Duration) {
+        (self.retry_delay.min, self.retry_delay.max)
+    }
+
+    /// Registrations under way at the same time towards one admin.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
+    /// Time that registrations under way are given to end at shutdown.
+    #[must_use]
+    pub fn shutdown_timeout(&self) -> Duration {
+        self.shutdown_timeout
+    }
+
+    pub(crate) fn retry_bounds(&self) -> Bounds {
+        self.retry_delay
+    }
+
+    pub(crate) fn admins(&self) -> &[AdminUrl] {
+        &self.admin_urls
+    }
+
+    /// The same, as a Soul client of either version has it in its configuration.
+    ///
+    /// # Shape
+    /// - `host`, `port`: what is announced; they take the place of this configuration's own.
+    #[must_use]
+    pub fn properties(&self, host: &str, port: u16) -> Properties {
+        let mut properties = Properties::new(self.dialect, host);
+        properties.rpc_type = self.rpc_type;
+        properties.server_lists = Some(self.admin_urls().collect::<Vec<_>>().join(","));
+        properties.context_path.clone_from(&self.context_path);
+        properties.app_name.clone_from(&self.app_name);
+        properties.host = Some(host.to_owned());
+        properties.port = Some(port.to_string());
+        properties.full = Some(self.full.to_string());
+        properties
+    }
+}
