@@ -57,7 +57,8 @@ pub use soul_client_macros::class;
 /// On an inline module it is Soul's annotation of a controller class. Its path is put before the paths of
 /// the handlers in it (nearest annotated module only), as written and without a look at slashes. A path
 /// whose first `*` stands at the third character or later, such as `/test/**`, registers the class as one
-/// route instead, and its handlers not at all. The module of a file is annotated by [`class!`](class!).
+/// route instead, and its handlers not at all; only then do the other keys of the class count. The module of
+/// a file is annotated by [`class!`](class!).
 ///
 /// # Examples
 ///
@@ -116,6 +117,10 @@ pub use soul_client_macros::class;
 ///
 /// Handlers in a *dependency* crate that the program never names are not linked, hence not collected.
 /// `use that_crate as _;` in the program brings them back. [`route::EMPTY_HINT`] says this where it matters.
+///
+/// Collecting was seen to work on Linux (x86-64) with lld, GNU ld and gold, with a static C library, without
+/// LTO and with thin and fat LTO, with 1 and 16 codegen units, stripped and with `panic = "abort"`. Where
+/// it does not, [`Collected::group`](route::Collected::group) gives the same result for routes written by hand.
 ///
 /// # A crate of another name
 ///

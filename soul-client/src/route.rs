@@ -275,26 +275,39 @@ impl Collected {
     /// ```
     #[must_use]
     pub fn group(classes: impl IntoIterator<Item = Class>, routes: impl IntoIterator<Item = Route>) -> Self {
-        let mut classes: Vec<_> =
-            classes.into_iter().map(|class| ClassRoutes { class, routes: Vec::new() }).collect();
-        classes.sort_by(|a, b| order(&a.class, &b.class));
+        let classes: Vec<_> = classes.into_iter().collect();
+        let routes: Vec<_> = routes.into_iter().collect();
+        Self::group_refs(classes.iter().collect(), routes.iter().collect())
+    }
+
+    /// By reference, because sorting moves: with thousands of routes that is most of the time.
+    fn group_refs(mut classes: Vec<&Class>, mut routes: Vec<&Route>) -> Self {
+        classes.sort_by(order);
         classes.dedup();
-        let mut routes: Vec<_> = routes.into_iter().collect();
         routes.sort_by(order);
         routes.dedup();
 
         let mut by_module: HashMap<Cow<'static, str>, Vec<usize>> = HashMap::new();
-        for (index, entry) in classes.iter().enumerate() {
-            by_module.entry(plain(entry.class.module)).or_default().push(index);
+        for (index, class) in classes.iter().enumerate() {
+            by_module.entry(plain(class.module)).or_default().push(index);
         }
-        let mut free = Vec::new();
-        for route in routes {
-            match enclosing(&plain(route.module)).find_map(|module| by_module.get(module)) {
-                Some(owners) => owners.iter().for_each(|&index| classes[index].routes.push(route)),
-                None => free.push(route),
+        let mut collected = Self {
+            classes: classes.into_iter().map(|&class| ClassRoutes { class, routes: Vec::new() }).collect(),
+            routes: Vec::new(),
+        };
+        for siblings in routes.chunk_by(|a, b| a.module == b.module) {
+            let module = plain(siblings[0].module);
+            let siblings = siblings.iter().map(|route| **route);
+            match enclosing(&module).find_map(|outer| by_module.get(outer)) {
+                Some(owners) => {
+                    for &index in owners {
+                        collected.classes[index].routes.extend(siblings.clone());
+                    }
+                }
+                None => collected.routes.extend(siblings),
             }
         }
-        Self { classes, routes: free }
+        collected
     }
 
     /// Whether nothing was annotated; [`EMPTY_HINT`] says what to do about it.
@@ -310,7 +323,7 @@ impl Collected {
 #[must_use]
 pub fn collected() -> Collected {
     #[cfg(feature = "macros")]
-    return Collected::group(inventory::iter::<Class>().copied(), inventory::iter::<Route>().copied());
+    return Collected::group_refs(inventory::iter::<Class>().collect(), inventory::iter::<Route>().collect());
     #[cfg(not(feature = "macros"))]
     Collected::default()
 }
@@ -333,7 +346,7 @@ impl Annotated for Class {
     }
 }
 
-fn order<T: Annotated>(a: &T, b: &T) -> std::cmp::Ordering {
+fn order<T: Annotated>(a: &&T, b: &&T) -> std::cmp::Ordering {
     a.key().cmp(&b.key())
 }
 
