@@ -3,5 +3,7 @@
 pub mod matching;
 
 mod event;
+mod target;
 
 pub use event::{ConfigData, ConfigImage, DataEvent, GroupData, GroupImage};
+pub use target::{Target, TargetError};

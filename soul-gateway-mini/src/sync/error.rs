@@ -1,0 +1,136 @@
+//! What can go wrong while configuration is learned.
+
+use std::fmt;
+
+use soul_client::wire::soul::ConfigGroup;
+
+/// Why a source has nothing to say at present. Asking again later is right in every case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SyncError {
+    /// The request did not get through, or took too long.
+    #[error("{attempt} at `{admin}`")]
+    Request {
+        /// What was attempted.
+        attempt: Attempt,
+        /// The admin asked.
+        admin: String,
+        /// Why it failed.
+        source: reqwest::Error,
+    },
+    /// The admin answered, but not with what was asked for.
+    #[error("{attempt} at `{admin}`")]
+    Answer {
+        /// What was attempted.
+        attempt: Attempt,
+        /// The admin asked.
+        admin: String,
+        /// What is wrong with the answer.
+        source: AnswerError,
+    },
+    /// None of the admins could be used; each was logged with its reason.
+    #[error("none of {admins} admins could be used, the last one failed")]
+    NoAdmin {
+        /// How many were tried.
+        admins: usize,
+        /// The last reason.
+        source: Box<SyncError>,
+    },
+    /// There is no admin to ask.
+    #[error("no admin is given, name at least one")]
+    NoAdminGiven,
+    /// The admin in this process has stopped.
+    #[error("the admin in this process has stopped")]
+    LocalAdminGone,
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// Another HTTP status than 200.
+    #[error("it has status {status} and begins with `{body}`")]
+    Status {
+        /// The status.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// Not the JSON of an admin, for example a login page.
+    #[error("it is not an admin's, it begins with `{body}`")]
+    NotAnAdmin {
+        /// The beginning of the body.
+        body: String,
+        /// What the reader stumbled over.
+        source: serde_json::Error,
+    },
+    /// The admin reports an error of its own.
+    #[error("it has code {code} and says `{message}`")]
+    Refused {
+        /// The admin's code; 200 would be success.
+        code: String,
+        /// The admin's words.
+        message: String,
+    },
+    /// A group that was asked for is absent, or has no list or no checksum.
+    #[error("group `{0}` is missing or incomplete")]
+    Incomplete(ConfigGroup),
+    /// Longer than a configuration can be.
+    #[error("it is longer than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// What was attempted at an admin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// Fetching groups.
+    Fetch,
+    /// Waiting for a change.
+    Poll,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fetch => "fetch the configuration",
+            Self::Poll => "wait for a change of the configuration",
+        })
+    }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        line.push_str(": ");
+        line.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chain_tells_what_and_why_once() {
+        let error = SyncError::NoAdmin {
+            admins: 2,
+            source: Box::new(SyncError::Answer {
+                attempt: Attempt::Fetch,
+                admin: "http://127.0.0.1:9095".to_owned(),
+                source: AnswerError::Incomplete(ConfigGroup::Rule),
+            }),
+        };
+        assert_eq!(
+            chain(&error),
+            "none of 2 admins could be used, the last one failed: fetch the configuration at \
+             `http://127.0.0.1:9095`: group `RULE` is missing or incomplete"
+        );
+    }
+}

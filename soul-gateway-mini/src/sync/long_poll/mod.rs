@@ -1,0 +1,99 @@
+//! HTTP long polling of one of several admins (specification, sections 10.2 and 10.3).
+//!
+//! One admin is followed as long as it answers; when it fails, the next one is, from a full fetch on. Its
+//! checksums and times are echoed and never computed or compared with another admin's, so admins of different
+//! make may stand behind one gateway.
+
+mod admin;
+mod answer;
+mod pace;
+
+use soul_client::wire::soul::ConfigGroup;
+use url::Url;
+
+use self::{admin::AdminApi, answer::Echo, pace::Pace};
+use super::{Source, SyncConfig, SyncError, Update, chain};
+
+/// Follows one of several admins.
+pub(crate) struct LongPoll {
+    admins: Vec<AdminApi>,
+    followed: usize,
+    /// What the followed admin wants echoed, one a group; `None` until its configuration was fetched whole.
+    echoes: Option<[Echo; 5]>,
+    pace: Pace,
+}
+
+impl LongPoll {
+    /// # Errors
+    /// When the HTTP client cannot be built.
+    pub(crate) fn new(admins: &[Url], config: &SyncConfig) -> Result<Self, reqwest::Error> {
+        let http = admin::http_client(config)?;
+        let admins = admins.iter().map(|url| AdminApi::new(url, http.clone(), config)).collect();
+        Ok(Self { admins, followed: 0, echoes: None, pace: Pace::default() })
+    }
+
+    /// Asks the followed admin: for everything at first contact, for changes from then on.
+    async fn ask(&mut self) -> Result<Update, SyncError> {
+        let admin = &self.admins[self.followed];
+        let Some(echoes) = &mut self.echoes else {
+            let (echoes, learned) =
+                admin.fetch(&ConfigGroup::ALL).await?.into_iter().map(|f| (f.echo, f.learned)).unzip();
+            self.echoes = in_wire_order(echoes);
+            self.pace = Pace::default();
+            return Ok(Update::Refresh(learned));
+        };
+        self.pace.wait().await;
+        let asked = self.pace.start();
+        let changed = admin.poll(echoes).await?;
+        if changed.is_empty() {
+            self.pace.unchanged(asked, admin.name());
+            return Ok(Update::Unchanged);
+        }
+        let mut learned = Vec::with_capacity(changed.len());
+        for fetched in admin.fetch(&changed).await? {
+            let echo = &mut echoes[fetched.group as usize];
+            // The checksum decides; a time that went back (a restarted admin) is the admin's own affair.
+            if echo.md5 != fetched.echo.md5 {
+                learned.push(fetched.learned);
+            }
+            *echo = fetched.echo;
+        }
+        if learned.is_empty() {
+            self.pace.same_checksum(&changed, admin.name());
+            return Ok(Update::Unchanged);
+        }
+        self.pace.changed();
+        Ok(Update::Groups(learned))
+    }
+}
+
+/// The echoes of a full fetch, which come in the order of [`ConfigGroup::ALL`].
+fn in_wire_order(echoes: Vec<Echo>) -> Option<[Echo; 5]> {
+    echoes.try_into().ok()
+}
+
+impl Source for LongPoll {
+    fn describe(&self) -> String {
+        self.admins.get(self.followed).map_or_else(String::new, |admin| admin.name().to_owned())
+    }
+
+    async fn next(&mut self) -> Result<Update, SyncError> {
+        let mut last = None;
+        for _ in 0..self.admins.len() {
+            match self.ask().await {
+                Ok(update) => return Ok(update),
+                Err(error) => {
+                    self.echoes = None;
+                    self.followed = (self.followed + 1) % self.admins.len();
+                    tracing::debug!(error = chain(&error), next = self.describe(), "an admin failed");
+                    last = Some(error);
+                }
+            }
+        }
+        match last {
+            Some(error) if self.admins.len() == 1 => Err(error),
+            Some(error) => Err(SyncError::NoAdmin { admins: self.admins.len(), source: Box::new(error) }),
+            None => Err(SyncError::NoAdminGiven),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where the requests for an upstream go, and what the requests themselves learnt about it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use http::HeaderValue;
+use soul_client::balance::Upstream;
+
+use crate::model::Target;
+
+/// One address with everything about it that a request needs, prepared. Two selectors with the same address share
+/// it, and so do snapshots one after the other.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    target: Target,
+    /// `host:port`, key of its connections and name in logs.
+    address: Arc<str>,
+    host: HeaderValue,
+    /// Put in front of every path; empty but for an address such as `10.0.0.2:8188/orders`.
+    prefix: Box<str>,
+    suspect_until_ms: AtomicI64,
+    attempts: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Destination {
+    /// # Errors
+    /// When the address cannot be read, or its protocol is not spoken here.
+    pub(super) fn of(upstream: &Upstream) -> Result<Self, String> {
+        let protocol = upstream.protocol().trim();
+        if protocol.eq_ignore_ascii_case("https://") {
+            return Err("`https://` is not spoken to upstreams yet, use `http://`".to_owned());
+        }
+        if !protocol.eq_ignore_ascii_case("http://") {
+            return Err(format!("the protocol `{protocol}` is not spoken to upstreams, use `http://`"));
+        }
+        let (authority, prefix) = upstream.address().split_at(path_start(upstream.address()));
+        let target: Target = authority.parse().map_err(|e| format!("{e}"))?;
+        let address = target.to_string();
+        let host = HeaderValue::from_str(&address).map_err(|e| e.to_string())?;
+        Ok(Self {
+            target,
+            address: address.into(),
+            host,
+            prefix: prefix.trim_end_matches('/').into(),
+            suspect_until_ms: AtomicI64::new(0),
+            attempts: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub(crate) fn address(&self) -> &Arc<str> {
+        &self.address
+    }
+
+    /// Its `Host`.
+    pub(crate) fn host(&self) -> &HeaderValue {
+        &self.host
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What tells destinations apart: address and prefix.
+    pub(super) fn key(&self) -> (Arc<str>, Box<str>) {
+        (Arc::clone(&self.address), self.prefix.clone())
+    }
+
+    /// It could not be connected to: it is passed over for a while, if others are there. Gives the end of that.
+    pub(crate) fn suspect(&self, now_ms: i64, pause: Duration) -> i64 {
+        let until_ms = now_ms.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
+        self.suspect_until_ms.fetch_max(until_ms, Relaxed);
+        until_ms
+    }
+
+    /// It answered, so there is nothing to suspect.
+    pub(crate) fn trust(&self) {
+        if self.suspect_until_ms.load(Relaxed) != 0 {
+            self.suspect_until_ms.store(0, Relaxed);
+        }
+    }
+
+    pub(crate) fn is_suspect(&self, now_ms: i64) -> bool {
+        self.suspect_until_ms.load(Relaxed) > now_ms
+    }
+
+    pub(crate) fn count_attempt(&self) {
+        self.attempts.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_failure(&self) {
+        self.failures.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn attempts(&self) -> u64 {
+        self.attempts.load(Relaxed)
+    }
+
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+}
+
+fn path_start(address: &str) -> usize {
+    let after_scheme = address.find("://").map_or(0, |at| at + 3);
+    address[after_scheme..].find('/').map_or(address.len(), |at| after_scheme + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use soul_client::wire::soul::DivideUpstream;
+
+    use super::*;
+
+    fn destination(protocol: Option<&str>, url: &str) -> Result<Destination, String> {
+        let protocol = protocol.map(str::to_owned);
+        Destination::of(&Upstream::from(&DivideUpstream { protocol, ..DivideUpstream::registered(url) }))
+    }
+
+    #[test]
+    fn an_address_may_have_a_path_in_front_of_all_others() {
+        let plain = destination(None, " 10.0.0.2:8188 ").unwrap();
+        assert_eq!((&**plain.address(), plain.prefix()), ("10.0.0.2:8188", ""));
+        let nested = destination(Some("http://"), "orders.internal:8188/v1/").unwrap();
+        assert_eq!((&**nested.address(), nested.prefix()), ("orders.internal:8188", "/v1"));
+        assert_eq!(nested.host(), "orders.internal:8188");
+    }
+
+    #[test]
+    fn what_cannot_be_spoken_to_is_refused() {
+        for (protocol, url, reason) in [
+            (Some("https://"), "a:1", "`https://` is not spoken to upstreams yet, use `http://`"),
+            (Some("ws://"), "a:1", "the protocol `ws://` is not spoken to upstreams, use `http://`"),
+            (None, "", "the address is blank, expected `host:port`"),
+            (None, "a:b", "`b` is not a port, expected 1 to 65535"),
+        ] {
+            assert_eq!(destination(protocol, url).unwrap_err(), reason);
+        }
+    }
+
+    #[test]
+    fn suspicion_passes_and_an_answer_ends_it() {
+        let destination = destination(None, "a:1").unwrap();
+        destination.suspect(1000, Duration::from_secs(3));
+        assert!(destination.is_suspect(3999));
+        assert!(!destination.is_suspect(4000));
+        destination.trust();
+        assert!(!destination.is_suspect(1000));
+    }
+}

@@ -1,0 +1,168 @@
+//! What the gateway keeps for the selectors and rules of `divide`: their handles, parsed and prepared.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use soul_client::{
+    balance::{Choice, LoadBalance, Member, Upstream, UpstreamSet, UpstreamState},
+    wire::{
+        gson,
+        soul::{ConfigGroup, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
+    },
+};
+
+use super::{
+    destination::Destination,
+    label,
+    stats::{SelectorStats, StatusStats},
+};
+use crate::{model::matching::PluginTable, sync::Refused};
+
+/// The selectors and rules of `divide`.
+pub(crate) type DivideTable = PluginTable<DivideSelector, DivideRule>;
+
+/// A selector's upstreams.
+#[derive(Debug)]
+pub(crate) struct DivideSelector {
+    upstreams: Arc<UpstreamSet>,
+    /// Where each upstream's requests go, by the address of its state in memory, ascending.
+    destinations: Box<[(usize, Arc<Destination>)]>,
+    stats: Arc<SelectorStats>,
+}
+
+impl DivideSelector {
+    pub(crate) fn upstreams(&self) -> &Arc<UpstreamSet> {
+        &self.upstreams
+    }
+
+    pub(crate) fn stats(&self) -> &Arc<SelectorStats> {
+        &self.stats
+    }
+
+    /// Where the requests for one of its upstreams go.
+    pub(crate) fn destination(&self, member: &Member) -> Option<&Arc<Destination>> {
+        let place =
+            self.destinations.binary_search_by_key(&memory_address(member.state()), |(key, _)| *key).ok()?;
+        self.destinations.get(place).map(|(_, destination)| destination)
+    }
+}
+
+fn memory_address(state: &Arc<UpstreamState>) -> usize {
+    Arc::as_ptr(state).addr()
+}
+
+/// How a rule's requests are served.
+#[derive(Debug)]
+pub(crate) struct DivideRule {
+    /// How one upstream is chosen.
+    pub(crate) balance: LoadBalance,
+    /// Extra attempts.
+    pub(crate) retry: u32,
+    /// Time for one attempt, to the head of the answer.
+    pub(crate) timeout: Duration,
+    pub(crate) stats: Arc<StatusStats>,
+}
+
+/// What the next snapshot takes over from the last one.
+#[derive(Default)]
+pub(super) struct Inherited<'p> {
+    selectors: HashMap<&'p str, &'p DivideSelector>,
+    rules: HashMap<&'p str, &'p DivideRule>,
+    destinations: HashMap<(Arc<str>, Box<str>), Arc<Destination>>,
+}
+
+impl<'p> Inherited<'p> {
+    pub(super) fn from(previous: &'p DivideTable) -> Self {
+        let mut inherited = Self::default();
+        for selector in previous.selectors() {
+            inherited.selectors.insert(selector.id(), selector.payload());
+            inherited.rules.extend(selector.rules().map(|rule| (rule.id(), rule.payload())));
+            let destinations = selector.payload().destinations.iter().map(|(_, d)| (d.key(), Arc::clone(d)));
+            inherited.destinations.extend(destinations);
+        }
+        inherited
+    }
+
+    /// The one destination of an address.
+    fn shared(&mut self, destination: Destination) -> Arc<Destination> {
+        let shared = self.destinations.entry(destination.key()).or_insert_with(|| Arc::new(destination));
+        Arc::clone(shared)
+    }
+
+    pub(super) fn selector(
+        &mut self,
+        data: &SelectorData,
+        choice: Choice,
+        refused: &mut Vec<Refused>,
+    ) -> DivideSelector {
+        let previous = data.id.as_deref().and_then(|id| self.selectors.get(id).copied());
+        let (upstreams, destinations) = self.upstreams(data, refused).into_iter().unzip();
+        let upstreams = UpstreamSet::build(upstreams, previous.map(|p| &p.upstreams), choice);
+        let destinations: Vec<Arc<Destination>> = destinations;
+        let mut destinations: Vec<_> = upstreams
+            .members()
+            .iter()
+            .map(|member| memory_address(member.state()))
+            .zip(destinations)
+            .collect();
+        destinations.sort_by_key(|(key, _)| *key);
+        let stats = previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats));
+        DivideSelector { upstreams, destinations: destinations.into(), stats }
+    }
+
+    /// The upstreams that can be spoken to. The selector stays without the others, even without all: its requests
+    /// belong to it and to no other.
+    fn upstreams(
+        &mut self,
+        data: &SelectorData,
+        refused: &mut Vec<Refused>,
+    ) -> Vec<(Upstream, Arc<Destination>)> {
+        let mut refuse = |reason: String| {
+            refused.push(Refused {
+                group: ConfigGroup::Selector,
+                entry: label(&data.name, &data.id),
+                reason,
+            });
+        };
+        let listed = match DivideUpstream::read_handle(data.handle.as_deref().unwrap_or_default()) {
+            Ok(listed) => listed,
+            Err(error) => {
+                refuse(format!("`handle`: {error}; it has no upstreams"));
+                return Vec::new();
+            }
+        };
+        let mut usable = Vec::with_capacity(listed.len());
+        for upstream in listed.iter().map(Upstream::from) {
+            match Destination::of(&upstream) {
+                Ok(destination) => usable.push((upstream, self.shared(destination))),
+                Err(reason) => refuse(format!("upstream `{}`: {reason}", upstream.base_url())),
+            }
+        }
+        usable
+    }
+
+    /// # Errors
+    /// When nothing says how its requests are served.
+    pub(super) fn rule(&self, data: &RuleData) -> Result<DivideRule, String> {
+        let text = data.handle.as_deref().unwrap_or_default();
+        let handle: DivideRuleHandle = gson::from_str(text)
+            .map_err(|e| e.to_string())?
+            .ok_or(r#"is blank, expected for example `{"loadBalance":"random","retry":0,"timeout":3000}`"#)?;
+        let name = handle.load_balance.as_deref().unwrap_or_default();
+        let balance: LoadBalance = name.parse().map_err(|e| format!("{e}"))?;
+        let previous = data.id.as_deref().and_then(|id| self.rules.get(id));
+        Ok(DivideRule {
+            balance,
+            retry: u32::try_from(handle.retry).unwrap_or(0),
+            timeout: timeout(handle.timeout),
+            stats: previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats)),
+        })
+    }
+}
+
+/// A timeout that could never be met, 0 or less, is Soul's default instead.
+fn timeout(millis: i64) -> Duration {
+    match u64::try_from(millis) {
+        Ok(millis) if millis > 0 => Duration::from_millis(millis),
+        _ => Duration::from_millis(DivideRuleHandle::default().timeout.unsigned_abs()),
+    }
+}

@@ -1,0 +1,187 @@
+//! Everything a request needs, frozen: compiled once for each change, off the request path, and swapped in whole.
+
+mod destination;
+mod divide;
+mod meta;
+mod stats;
+
+use std::time::SystemTime;
+
+use soul_client::{
+    balance::Choice,
+    wire::{
+        gson,
+        soul::{ConfigGroup, ContextMappingHandle},
+    },
+};
+
+pub(crate) use destination::Destination;
+pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
+pub(crate) use meta::RpcKinds;
+pub(crate) use stats::StatusStats;
+
+use self::divide::Inherited;
+use super::Refused;
+use crate::model::{
+    ConfigData,
+    matching::{Invalids, Level, PluginTable, Refused as RefusedEntry},
+};
+
+/// Name of the plugin that shares requests between upstreams.
+pub(crate) const DIVIDE: &str = "divide";
+
+/// Name of the plugin that takes context paths off.
+pub(crate) const CONTEXT_PATH: &str = "context_path";
+
+/// How entries are read that Soul and this gateway treat differently.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SnapshotOptions {
+    pub(crate) choice: Choice,
+    pub(crate) invalids: Invalids,
+}
+
+/// The selectors and rules of `context_path`. A rule that does not say what to take off has none.
+pub(crate) type ContextPathTable = PluginTable<(), Option<ContextMappingHandle>>;
+
+/// One configuration, ready to serve.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    revision: u64,
+    made: SystemTime,
+    divide: Option<DivideTable>,
+    context_path: Option<ContextPathTable>,
+    rpc_kinds: RpcKinds,
+    refused: Vec<Refused>,
+}
+
+impl Snapshot {
+    /// Compiles `data`; what cannot be used of it is left out and listed.
+    ///
+    /// - `unread`: entries that were refused before they got here.
+    /// - `previous`: the snapshot this one replaces; state of upstreams, counters and positions of round robin
+    ///   live on.
+    pub(crate) fn build(
+        data: &ConfigData,
+        unread: Vec<Refused>,
+        previous: Option<&Self>,
+        options: SnapshotOptions,
+    ) -> Self {
+        let mut refused = unread;
+        Self {
+            revision: previous.map_or(0, |p| p.revision) + 1,
+            made: SystemTime::now(),
+            divide: is_enabled(data, DIVIDE).then(|| divide(data, previous, options, &mut refused)),
+            context_path: is_enabled(data, CONTEXT_PATH).then(|| context_path(data, options, &mut refused)),
+            rpc_kinds: RpcKinds::new(&data.meta_data),
+            refused,
+        }
+    }
+
+    /// Its number; grows by one with every change.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// When it was made.
+    pub(crate) fn made(&self) -> SystemTime {
+        self.made
+    }
+
+    /// What `divide` works by; `None` if it is switched off.
+    pub(crate) fn divide(&self) -> Option<&DivideTable> {
+        self.divide.as_ref()
+    }
+
+    /// What `context_path` works by; `None` if it is switched off.
+    pub(crate) fn context_path(&self) -> Option<&ContextPathTable> {
+        self.context_path.as_ref()
+    }
+
+    /// What kind of service a path belongs to.
+    pub(crate) fn rpc_kinds(&self) -> &RpcKinds {
+        &self.rpc_kinds
+    }
+
+    /// Entries that could not be used.
+    pub(crate) fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// Selectors, rules and upstreams that serve.
+    pub(crate) fn size(&self) -> (usize, usize, usize) {
+        let selectors = self.divide.iter().flat_map(PluginTable::selectors);
+        selectors.fold((0, 0, 0), |(selectors, rules, upstreams), selector| {
+            let members = selector.payload().upstreams().members().len();
+            (selectors + 1, rules + selector.rules().len(), upstreams + members)
+        })
+    }
+}
+
+/// Of two plugins with one name the later counts, as in Soul's map.
+fn is_enabled(data: &ConfigData, plugin: &str) -> bool {
+    let named = data.plugins.iter().rfind(|p| p.name.as_deref() == Some(plugin));
+    named.is_some_and(|p| p.enabled == Some(true))
+}
+
+fn divide(
+    data: &ConfigData,
+    previous: Option<&Snapshot>,
+    options: SnapshotOptions,
+    refused: &mut Vec<Refused>,
+) -> DivideTable {
+    let mut unusable = Vec::new();
+    let inherited = previous.and_then(Snapshot::divide).map(Inherited::from).unwrap_or_default();
+    let inherited = std::cell::RefCell::new(inherited);
+    let (table, entries) = PluginTable::compile(
+        DIVIDE,
+        &data.selectors,
+        &data.rules,
+        options.invalids,
+        |selector| Ok(inherited.borrow_mut().selector(selector, options.choice, &mut unusable)),
+        |_, rule| inherited.borrow().rule(rule),
+    );
+    refused.append(&mut unusable);
+    refused.extend(entries.into_iter().map(described));
+    table
+}
+
+fn context_path(data: &ConfigData, options: SnapshotOptions, refused: &mut Vec<Refused>) -> ContextPathTable {
+    let mut unusable = Vec::new();
+    let (table, entries) = PluginTable::compile(
+        CONTEXT_PATH,
+        &data.selectors,
+        &data.rules,
+        options.invalids,
+        |_| Ok(()),
+        |_, rule| {
+            let handle = gson::from_str::<ContextMappingHandle>(rule.handle.as_deref().unwrap_or_default());
+            let mapping = handle.map_err(|e| e.to_string())?;
+            let mapping =
+                mapping.filter(|m| m.context_path.as_deref().is_some_and(|path| !gson::is_blank(path)));
+            if mapping.is_none() {
+                // As in Soul, the rule still matches: its requests go on unchanged.
+                let entry = label(&rule.name, &rule.id);
+                let reason = "`handle`: `contextPath` is missing, nothing is taken off".to_owned();
+                unusable.push(Refused { group: ConfigGroup::Rule, entry, reason });
+            }
+            Ok(mapping)
+        },
+    );
+    refused.append(&mut unusable);
+    refused.extend(entries.into_iter().map(described));
+    table
+}
+
+fn described(entry: RefusedEntry) -> Refused {
+    let group = match entry.level {
+        Level::Selector => ConfigGroup::Selector,
+        Level::Rule => ConfigGroup::Rule,
+    };
+    let reason = format!("`{}`: {}", entry.field, entry.reason);
+    Refused { group, entry: label(&Some(entry.name), &Some(entry.id)), reason }
+}
+
+/// An entry as people know it: by its name, else by its id.
+fn label(name: &Option<String>, id: &Option<String>) -> String {
+    [name, id].into_iter().flatten().find(|text| !text.is_empty()).cloned().unwrap_or_default()
+}
