@@ -1,3 +1,120 @@
 //! The gateway: from a request to its upstream and back.
+//!
+//! # Life of a request
+//! One function, [`Requests::serve`], six steps:
+//!
+//! | step | where | on failure: status · Soul's code |
+//! |---|---|---|
+//! | accept: one snapshot, the request as conditions see it, its path parted | here, [`plugin::context_path`] | malformed: 400 · −100, no configuration yet: 503 · −106 |
+//! | match selector | [`plugin::divide`] | none: 404 · −107 |
+//! | match rule | [`plugin::divide`] | none: 404 · −102 |
+//! | pick upstream | [`plugin::divide`], `soul_client::balance` | none may be chosen: 503 · −106 |
+//! | forward | [`forward`] | refused: 502 · −103, late: 504 · −104 |
+//! | respond | [`respond`] | – |
+//!
+//! Every request is answered from exactly one snapshot, so its rules and upstreams are of the same age.
 
+pub mod config;
 pub mod context;
+
+mod error;
+mod forward;
+mod metrics;
+mod plugin;
+mod probe;
+mod respond;
+mod server;
+mod status;
+
+use http::{Method, Request, Response, Version, header::HOST, request};
+use hyper::body::Incoming;
+
+pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
+pub use error::GatewayError;
+pub use server::{Drained, Gateway, GatewaySource};
+
+use self::{
+    context::PathPrefix,
+    error::Refusal,
+    forward::{AnswerBody, Forwarder, Outbound},
+    plugin::{context_path, divide},
+    respond::Record,
+    server::Peer,
+};
+use crate::{
+    model::matching::AddressResolver,
+    sync::{Snapshot, StatusStats, Sync},
+};
+
+/// Target of the log lines that come with every request: one access line, and Soul's own lines for selectors and rules
+/// that ask to be logged.
+pub const ACCESS_LOG: &str = "soul_gateway_mini::access";
+
+/// Answers requests.
+struct Requests {
+    sync: Sync,
+    forwarder: Forwarder,
+    path_prefix: PathPrefix,
+    resolver: AddressResolver,
+    error_status: ErrorStatus,
+    /// Requests that no selector took.
+    unmatched: StatusStats,
+}
+
+impl Requests {
+    fn new(config: &GatewayConfig, sync: Sync, forwarder: Forwarder) -> Self {
+        Self {
+            sync,
+            forwarder,
+            path_prefix: config.path_prefix,
+            resolver: config.caller_address,
+            error_status: config.error_status,
+            unmatched: StatusStats::default(),
+        }
+    }
+
+    /// Answers one request, whatever happens.
+    async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<AnswerBody> {
+        let snapshot = self.sync.snapshot();
+        let mut record = Record::start(&request, &self.unmatched);
+        let outcome = self.serve(snapshot.as_deref(), request, peer, &mut record).await;
+        respond::finish(outcome, record, self.error_status)
+    }
+
+    async fn serve<'s>(
+        &'s self,
+        snapshot: Option<&'s Snapshot>,
+        request: Request<Incoming>,
+        peer: &Peer,
+        record: &mut Record<'s>,
+    ) -> Result<Response<AnswerBody>, Refusal> {
+        let snapshot = snapshot.ok_or(Refusal::NotReady)?;
+        let (head, body) = accept(request)?;
+        let (selector, rule, target) = {
+            let parted = context_path::execute(snapshot, &head, peer, self.resolver, self.path_prefix)?;
+            let context = plugin::soul_context(&head, Some(&parted));
+            let view = plugin::view(&head, peer, self.resolver, &context);
+            let selector = record.selector(divide::selector(snapshot, &view)?);
+            let rule = record.rule(divide::rule(selector, &view)?);
+            (selector, rule, context::target(&parted.rest, head.uri.query()))
+        };
+        let candidates = divide::pick(selector, rule, peer.key(), self.forwarder.suspicion())?;
+        forward::send(&self.forwarder, Outbound::new(head, body, target), peer, candidates, record.tally())
+            .await
+    }
+}
+
+/// Parts a request that may be forwarded.
+fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refusal> {
+    let (head, body) = request.into_parts();
+    if head.method == Method::CONNECT {
+        return Err(Refusal::Malformed("`CONNECT` is not served"));
+    }
+    let mut hosts = head.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => Err(Refusal::Malformed("there is more than one `Host`")),
+        // RFC 9112, section 3.2: of HTTP/1.1, also when the request line has the host.
+        (None, None) if head.version == Version::HTTP_11 => Err(Refusal::Malformed("there is no `Host`")),
+        _ => Ok((head, body)),
+    }
+}

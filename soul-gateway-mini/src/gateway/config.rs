@@ -1,0 +1,295 @@
+//! What a gateway can be told: typed values, each default a constant with its unit and reason.
+
+use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use soul_client::balance::Choice;
+
+use super::context::PathPrefix;
+use crate::{
+    model::matching::{AddressResolver, Invalids},
+    sync::SyncConfig,
+};
+
+/// Where requests arrive: loopback, Soul's own port.
+pub const DEFAULT_LISTEN: SocketAddr = loopback(9195);
+
+/// Where health, metrics and status are served: next to the traffic port, never on it, so that no path of a
+/// user's service is taken.
+pub const DEFAULT_STATUS_LISTEN: SocketAddr = loopback(9196);
+
+/// Pause between two probing rounds of the gateway's own: off, as in Soul. The admin probes anyway.
+pub const DEFAULT_CHECK_INTERVAL: Duration = Duration::ZERO;
+
+/// How long one probe may take to connect.
+pub const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a connection to an upstream may take to be made. Shorter than the 3 s that a rule allows by
+/// default, so that another upstream can still answer in time.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Further upstreams that are tried, whatever the rule's `retry` says, when a connection cannot be made.
+pub const DEFAULT_FAILOVER_LIMIT: usize = 3;
+
+/// How long an upstream that refused a connection is passed over while others are there.
+pub const DEFAULT_SUSPECT_FOR: Duration = Duration::from_secs(3);
+
+/// How long an idle upstream connection is kept. Below the 5 s of common servers (Node.js, uvicorn), so that
+/// it is rarely the upstream that closes first.
+pub const DEFAULT_POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Idle connections kept for one upstream.
+pub const DEFAULT_POOL_MAX_IDLE: usize = 256;
+
+/// How long either side may pause inside a body; as nginx's `proxy_read_timeout`.
+pub const DEFAULT_BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a caller may take to send the head of its next request, idling between two requests included.
+pub const DEFAULT_HEADER_READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Bytes of a request head, request line included.
+pub const DEFAULT_MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Header lines of a request.
+pub const DEFAULT_MAX_HEADERS: usize = 100;
+
+/// Connections of callers served at once; later ones wait in the system's queue.
+pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
+
+/// How long requests in flight may take to end at shutdown; below the 30 s that orchestrators wait.
+pub const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// The smallest head limit the HTTP parser works with.
+const MIN_HEAD_BYTES: usize = 8 * 1024;
+
+const fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port))
+}
+
+/// Settings of a gateway; [`Default`] is what the documentation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayConfig {
+    /// Where requests arrive; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where `/healthz`, `/readyz`, `/metrics` and `/status` are served; port 0 takes a free one.
+    pub status_listen: SocketAddr,
+    /// Folder in which the last configuration is kept for a restart without an admin; `None` keeps nothing.
+    pub data_dir: Option<PathBuf>,
+    /// How the configuration is learned.
+    pub sync: SyncConfig,
+    /// Pause between two rounds of probing upstreams; zero is off.
+    pub check_interval: Duration,
+    /// How long one probe may take to connect.
+    pub check_timeout: Duration,
+    /// How long a connection to an upstream may take to be made.
+    pub connect_timeout: Duration,
+    /// Further upstreams tried when a connection cannot be made, apart from the rule's `retry`; 0 is off, which
+    /// is Soul's behaviour.
+    pub failover_limit: usize,
+    /// How long an upstream that could not be connected to is passed over; zero is off.
+    pub suspect_for: Duration,
+    /// How long an idle upstream connection is kept; zero keeps none.
+    pub pool_idle_timeout: Duration,
+    /// Idle connections kept for one upstream; 0 keeps none.
+    pub pool_max_idle: usize,
+    /// How long either side may pause inside a body; zero is no limit.
+    pub body_idle_timeout: Duration,
+    /// How long a caller may take to send the head of its next request.
+    pub header_read_timeout: Duration,
+    /// Bytes of a request head; at least 8192.
+    pub max_head_bytes: usize,
+    /// Header lines of a request.
+    pub max_headers: usize,
+    /// Connections of callers served at once.
+    pub max_connections: usize,
+    /// How long requests in flight may take to end at shutdown.
+    pub drain_timeout: Duration,
+    /// Which HTTP status goes with the gateway's own errors.
+    pub error_status: ErrorStatus,
+    /// Which `Host` the upstream sees.
+    pub host_header: HostHeader,
+    /// What is done about `X-Forwarded-For`, `-Proto` and `-Host`.
+    pub forwarded: Forwarded,
+    /// Which part of a path is cut off before it goes to its service.
+    pub path_prefix: PathPrefix,
+    /// Whose address `ip` and `host` conditions see.
+    pub caller_address: AddressResolver,
+    /// Which upstreams may be chosen; [`Choice::Soul`] restores Soul's behaviour with weight 0 and status false.
+    pub upstream_choice: Choice,
+    /// What becomes of selectors and rules that cannot always be evaluated.
+    pub invalid_entries: Invalids,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            listen: DEFAULT_LISTEN,
+            status_listen: DEFAULT_STATUS_LISTEN,
+            data_dir: None,
+            sync: SyncConfig::default(),
+            check_interval: DEFAULT_CHECK_INTERVAL,
+            check_timeout: DEFAULT_CHECK_TIMEOUT,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            failover_limit: DEFAULT_FAILOVER_LIMIT,
+            suspect_for: DEFAULT_SUSPECT_FOR,
+            pool_idle_timeout: DEFAULT_POOL_IDLE_TIMEOUT,
+            pool_max_idle: DEFAULT_POOL_MAX_IDLE,
+            body_idle_timeout: DEFAULT_BODY_IDLE_TIMEOUT,
+            header_read_timeout: DEFAULT_HEADER_READ_TIMEOUT,
+            max_head_bytes: DEFAULT_MAX_HEAD_BYTES,
+            max_headers: DEFAULT_MAX_HEADERS,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            drain_timeout: DEFAULT_DRAIN_TIMEOUT,
+            error_status: ErrorStatus::default(),
+            host_header: HostHeader::default(),
+            forwarded: Forwarded::default(),
+            path_prefix: PathPrefix::default(),
+            caller_address: AddressResolver::default(),
+            upstream_choice: Choice::default(),
+            invalid_entries: Invalids::default(),
+        }
+    }
+}
+
+impl GatewayConfig {
+    /// Lists every value that cannot work, each with its field; empty when all is well.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut found = self.sync.problems();
+        for (field, value) in [
+            ("check_timeout", self.check_timeout),
+            ("connect_timeout", self.connect_timeout),
+            ("header_read_timeout", self.header_read_timeout),
+        ] {
+            if value.is_zero() {
+                found.push(format!("`{field}` is zero, give a time above it"));
+            }
+        }
+        if self.max_head_bytes < MIN_HEAD_BYTES {
+            found.push(format!("`max_head_bytes` is {}, the least is {MIN_HEAD_BYTES}", self.max_head_bytes));
+        }
+        for (field, value) in [("max_headers", self.max_headers), ("max_connections", self.max_connections)] {
+            if value == 0 {
+                found.push(format!("`{field}` is 0, the least is 1"));
+            }
+        }
+        found
+    }
+}
+
+/// A name that is none of a setting's choices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{given}` is not a choice, expected {expected}")]
+pub struct UnknownChoice {
+    given: String,
+    expected: &'static str,
+}
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident, $expected:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every choice, the default first.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The name in settings.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownChoice;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text {
+                    $($text => Ok(Self::$variant),)+
+                    other => Err(UnknownChoice { given: other.to_owned(), expected: $expected }),
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// Which HTTP status goes with the gateway's own errors; the body's `code` is Soul's either way.
+    ErrorStatus, "`http` or `soul`" {
+        /// The proper ones: 404, 502, 503, 504.
+        #[default]
+        Http = "http",
+        /// Soul's: 200 for a request that finds no way, 500 for an upstream that fails.
+        Soul = "soul",
+    }
+}
+
+choice! {
+    /// Which `Host` the upstream sees.
+    HostHeader, "`preserve` or `upstream`" {
+        /// The caller's.
+        #[default]
+        Preserve = "preserve",
+        /// The upstream's own `host:port`, as Soul's default client sends it.
+        Upstream = "upstream",
+    }
+}
+
+choice! {
+    /// What is done about `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
+    Forwarded, "`append`, `replace` or `off`" {
+        /// The caller's address is added to `-For`; `-Proto` and `-Host` are set where absent. For a gateway
+        /// behind another proxy.
+        #[default]
+        Append = "append",
+        /// All three are set anew, so that a caller cannot make them up. For a gateway at the edge.
+        Replace = "replace",
+        /// All three pass as they came, as in Soul.
+        Off = "off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_have_no_problem() {
+        assert_eq!(GatewayConfig::default().problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_problem_is_listed_with_its_field() {
+        let config = GatewayConfig {
+            connect_timeout: Duration::ZERO,
+            max_head_bytes: 10,
+            max_connections: 0,
+            ..GatewayConfig::default()
+        };
+        let found = config.problems();
+        assert_eq!(found.len(), 3, "{found:?}");
+        for field in ["connect_timeout", "max_head_bytes", "max_connections"] {
+            assert!(found.iter().any(|p| p.contains(field)), "{field} in {found:?}");
+        }
+    }
+
+    #[test]
+    fn choices_are_read_by_name_and_unknown_names_are_refused() {
+        for choice in Forwarded::ALL {
+            assert_eq!(choice.as_str().parse(), Ok(*choice));
+        }
+        let refused = "Append".parse::<Forwarded>().unwrap_err().to_string();
+        assert_eq!(refused, "`Append` is not a choice, expected `append`, `replace` or `off`");
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong: when a gateway starts, and with one request.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use super::context::ContextPathError;
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// Settings that cannot work.
+    #[error("the gateway's settings cannot work: {}", problems.join("; "))]
+    Config {
+        /// Every problem, each with its field.
+        problems: Vec<String>,
+    },
+    /// An admin's address that cannot be used.
+    #[error("`{url}` is not the address of an admin: {reason}")]
+    AdminUrl {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// No admin to learn from.
+    #[error("no admin is given, name at least one such as `http://127.0.0.1:9095`")]
+    NoAdmin,
+    /// A listener could not be opened.
+    #[error("listen on `{address}` for {purpose}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What it is for.
+        purpose: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The client for the admins could not be built.
+    #[error("build the HTTP client for the admins")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Why a request was not answered by an upstream; what the caller is told is decided in `respond`.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// No configuration has arrived yet.
+    #[error("no configuration yet")]
+    NotReady,
+    /// The request itself cannot be served, whatever is configured.
+    #[error("malformed request: {0}")]
+    Malformed(&'static str),
+    /// The caller stopped sending the body it announced.
+    #[error("the caller stopped sending its body")]
+    CallerStalled,
+    /// `divide` is switched off or unknown, or the path belongs to another kind of service: nothing says where to.
+    #[error("not divided: {0}")]
+    NotDivided(&'static str),
+    /// No selector takes the request.
+    #[error("can not match selector data: divide")]
+    NoSelector,
+    /// The selector has no rule for the request.
+    #[error("can not match rule data: divide")]
+    NoRule,
+    /// A selector or rule that had to be tried cannot be evaluated; by setting that is an error, as in Soul.
+    #[error("a condition cannot be evaluated: {0}")]
+    Condition(String),
+    /// The selector has no upstream at all.
+    #[error("divide upstream configuration error： {rule}")]
+    NoUpstreamConfigured { rule: Arc<str> },
+    /// The selector has upstreams, and none may be chosen.
+    #[error("divide has no upstream")]
+    NoUpstream,
+    /// The path does not begin with the context path of the rule that matched.
+    #[error(transparent)]
+    ContextPath(ContextPathError),
+    /// No connection could be made.
+    #[error("connect to `{upstream}`")]
+    Connect { upstream: Arc<str>, source: io::Error },
+    /// No connection was made in time.
+    #[error("connect to `{upstream}` within {} ms", after.as_millis())]
+    ConnectLate { upstream: Arc<str>, after: Duration },
+    /// The upstream broke off, or did not speak HTTP.
+    #[error("exchange with `{upstream}`")]
+    Broken { upstream: Arc<str>, source: hyper::Error },
+    /// The upstream gave an answer that a gateway cannot pass on.
+    #[error("exchange with `{upstream}`: {what}")]
+    Unusable { upstream: Arc<str>, what: &'static str },
+    /// The upstream did not answer in time.
+    #[error("no answer of `{upstream}` within {} ms", after.as_millis())]
+    Late { upstream: Arc<str>, after: Duration },
+}

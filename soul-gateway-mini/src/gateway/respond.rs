@@ -1,0 +1,301 @@
+//! What callers are told: the only place that chooses statuses and words for the gateway's own answers.
+
+use std::{io, time::Instant};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http_body_util::Full;
+use serde::Serialize;
+
+use super::{
+    ACCESS_LOG,
+    config::ErrorStatus,
+    error::Refusal,
+    forward::{AnswerBody, Tally},
+    plugin::divide::{Rule, Selector},
+};
+use crate::sync::{StatusStats, chain};
+
+/// Soul's codes and words for them (specification, section 8).
+const PARAM_ERROR: (i32, &str) = (-100, "Your parameter error, please check the relevant documentation!");
+const RULE_NOT_FIND: (i32, &str) = (-102, "Rule not found!");
+const SERVICE_RESULT_ERROR: (i32, &str) = (-103, "Service invocation exception, or no result is returned!");
+const SERVICE_TIMEOUT: (i32, &str) = (-104, "Service call timeout!");
+const CANNOT_FIND_URL: (i32, &str) = (-106, "Can not find url, please check your configuration!");
+const CANNOT_FIND_SELECTOR: (i32, &str) = (-107, "Can not find selector, please check your configuration!");
+const CONTEXT_PATH_ERROR: (i32, &str) =
+    (-111, "the context path illegal, please check the context path mapping plugin!");
+/// Counted for a caller that left before its answer began; nginx's number for it.
+const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
+    Ok(status) => status,
+    Err(_) => StatusCode::REQUEST_TIMEOUT,
+};
+/// What Soul's global error handler says of every failing upstream (section 7.4).
+const INTERNAL: (i32, &str) = (500, "Internal Server Error");
+
+#[derive(Serialize)]
+struct SoulBody<'a> {
+    code: i32,
+    message: &'a str,
+    data: Option<String>,
+}
+
+/// What is told of a request when it is over: one access line and its counters, for every request.
+pub(super) struct Record<'s> {
+    started: Instant,
+    selector: Option<&'s Selector>,
+    rule: Option<&'s Rule>,
+    unmatched: &'s StatusStats,
+    tally: Tally,
+    /// Method and path, if they are to be logged.
+    line: Option<(Method, String)>,
+    told: bool,
+}
+
+impl<'s> Record<'s> {
+    pub(super) fn start<B>(request: &Request<B>, unmatched: &'s StatusStats) -> Self {
+        let logged = tracing::enabled!(target: ACCESS_LOG, tracing::Level::INFO);
+        let line = logged.then(|| (request.method().clone(), request.uri().path().to_owned()));
+        Self {
+            started: Instant::now(),
+            selector: None,
+            rule: None,
+            unmatched,
+            tally: Tally::default(),
+            line,
+            told: false,
+        }
+    }
+
+    /// Notes the selector that took the request.
+    pub(super) fn selector(&mut self, selector: &'s Selector) -> &'s Selector {
+        self.selector = Some(selector);
+        selector
+    }
+
+    /// Notes the rule that took the request.
+    pub(super) fn rule(&mut self, rule: &'s Rule) -> &'s Rule {
+        self.rule = Some(rule);
+        rule
+    }
+
+    pub(super) fn tally(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    fn tell(&mut self, status: StatusCode) {
+        self.told = true;
+        let took = self.started.elapsed();
+        match (self.selector, self.rule) {
+            (_, Some(rule)) => rule.payload().stats.count(status),
+            (Some(selector), None) => selector.payload().stats().without_rule.count(status),
+            (None, None) => self.unmatched.count(status),
+        }
+        if let Some(selector) = self.selector {
+            selector.payload().stats().durations.observe(took);
+        }
+        if let Some((method, path)) = &self.line {
+            tracing::info!(
+                target: ACCESS_LOG,
+                %method,
+                path,
+                status = status.as_u16(),
+                selector = self.selector.map(Selector::name),
+                rule = self.rule.map(Rule::name),
+                upstream = self.tally.upstream.as_deref(),
+                retries = self.tally.retries,
+                elapsed_ms = took.as_secs_f64() * 1e3,
+                "request"
+            );
+        }
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        if !self.told {
+            self.tell(CALLER_GONE);
+        }
+    }
+}
+
+/// Ends a request: an upstream's answer as it is, or the gateway's own.
+pub(super) fn finish(
+    outcome: Result<Response<AnswerBody>, Refusal>,
+    mut record: Record<'_>,
+    mode: ErrorStatus,
+) -> Response<AnswerBody> {
+    let response = outcome.unwrap_or_else(|refusal| {
+        log(&refusal, &record);
+        self::refusal(&refusal, mode).map(AnswerBody::Own)
+    });
+    record.tell(response.status());
+    response
+}
+
+/// What failed on the side of the upstreams is for whoever runs the gateway; what a caller got wrong is not.
+fn log(refusal: &Refusal, record: &Record<'_>) {
+    let (selector, rule) = (record.selector.map(Selector::name), record.rule.map(Rule::name));
+    let retries = record.tally.retries;
+    if http_status(refusal).is_server_error() && !matches!(refusal, Refusal::NotReady) {
+        tracing::warn!(
+            selector,
+            rule,
+            retries,
+            error = chain(refusal),
+            "a request was not answered by an upstream"
+        );
+    } else {
+        tracing::debug!(selector, rule, error = chain(refusal), "a request was refused");
+    }
+}
+
+/// The answer to a request that no upstream answered.
+fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Full<Bytes>> {
+    let (status, (code, message), data) = match mode {
+        ErrorStatus::Http => (http_status(refusal), words(refusal), None),
+        ErrorStatus::Soul => as_soul(refusal),
+    };
+    let body = SoulBody { code, message, data };
+    // Three plain fields cannot fail to serialise; an empty body would still carry the status.
+    let body = serde_json::to_vec(&body).unwrap_or_default();
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn words(refusal: &Refusal) -> (i32, &'static str) {
+    match refusal {
+        Refusal::Malformed(_) | Refusal::CallerStalled => PARAM_ERROR,
+        Refusal::NoSelector => CANNOT_FIND_SELECTOR,
+        Refusal::NoRule => RULE_NOT_FIND,
+        Refusal::NotReady
+        | Refusal::NotDivided(_)
+        | Refusal::NoUpstreamConfigured { .. }
+        | Refusal::NoUpstream => CANNOT_FIND_URL,
+        Refusal::ContextPath(_) => CONTEXT_PATH_ERROR,
+        Refusal::Condition(_) => INTERNAL,
+        Refusal::Connect { .. } | Refusal::Broken { .. } | Refusal::Unusable { .. } => SERVICE_RESULT_ERROR,
+        Refusal::ConnectLate { .. } | Refusal::Late { .. } => SERVICE_TIMEOUT,
+    }
+}
+
+fn http_status(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Malformed(_) => StatusCode::BAD_REQUEST,
+        Refusal::CallerStalled => StatusCode::REQUEST_TIMEOUT,
+        Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
+        Refusal::NotReady
+        | Refusal::NotDivided(_)
+        | Refusal::NoUpstreamConfigured { .. }
+        | Refusal::NoUpstream => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Connect { .. } | Refusal::Broken { .. } | Refusal::Unusable { .. } => {
+            StatusCode::BAD_GATEWAY
+        }
+        Refusal::ConnectLate { .. } | Refusal::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+/// Soul's way: 200 for a request that finds no way, 500 with the exception's text for an upstream that fails.
+fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String>) {
+    let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
+    match refusal {
+        Refusal::Malformed(_) | Refusal::CallerStalled => (http_status(refusal), PARAM_ERROR, None),
+        Refusal::Connect { upstream, source } if source.kind() == io::ErrorKind::ConnectionRefused => {
+            failed(format!("Connection refused: {}", java_address(upstream)))
+        }
+        Refusal::Connect { source, .. } => failed(source.to_string()),
+        Refusal::ConnectLate { upstream, .. } => failed(format!(
+            "io.netty.channel.ConnectTimeoutException: connection timed out: {}",
+            java_address(upstream)
+        )),
+        Refusal::Late { after, .. } => failed(format!(
+            "Did not observe any item or terminal signal within {}ms in 'flatMap' (and no fallback has been configured)",
+            after.as_millis()
+        )),
+        Refusal::Condition(reason) => failed(reason.clone()),
+        Refusal::Broken { .. } => failed("Connection prematurely closed BEFORE response".to_owned()),
+        Refusal::Unusable { what, .. } => failed((*what).to_owned()),
+        _ => (StatusCode::OK, words(refusal), None),
+    }
+}
+
+/// As Java prints a socket address that was given by number.
+fn java_address(upstream: &str) -> String {
+    if upstream.starts_with(|c: char| c.is_ascii_digit() || c == '[') {
+        format!("/{upstream}")
+    } else {
+        upstream.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    async fn told(of: Refusal, mode: ErrorStatus) -> (u16, String) {
+        let response = refusal(&of, mode);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    fn upstream() -> Arc<str> {
+        Arc::from("10.0.0.2:8189")
+    }
+
+    #[tokio::test]
+    async fn http_statuses_by_default_with_souls_codes() {
+        use ErrorStatus::Http;
+
+        let no_selector = told(Refusal::NoSelector, Http).await;
+        let body = r#"{"code":-107,"message":"Can not find selector, please check your configuration!","data":null}"#;
+        assert_eq!(no_selector, (404, body.to_owned()));
+        let no_rule = told(Refusal::NoRule, Http).await;
+        assert_eq!(no_rule, (404, r#"{"code":-102,"message":"Rule not found!","data":null}"#.to_owned()));
+        let refused =
+            Refusal::Connect { upstream: upstream(), source: io::ErrorKind::ConnectionRefused.into() };
+        let body = r#"{"code":-103,"message":"Service invocation exception, or no result is returned!","data":null}"#;
+        assert_eq!(told(refused, Http).await, (502, body.to_owned()));
+        let late = Refusal::Late { upstream: upstream(), after: Duration::from_secs(3) };
+        assert_eq!(
+            told(late, Http).await,
+            (504, r#"{"code":-104,"message":"Service call timeout!","data":null}"#.to_owned())
+        );
+        for refusal in [Refusal::NotReady, Refusal::NoUpstream, Refusal::NotDivided("off")] {
+            let body =
+                r#"{"code":-106,"message":"Can not find url, please check your configuration!","data":null}"#;
+            assert_eq!(told(refusal, Http).await, (503, body.to_owned()));
+        }
+        assert_eq!(told(Refusal::Malformed("no host"), Http).await.0, 400);
+    }
+
+    #[tokio::test]
+    async fn souls_own_statuses_by_setting() {
+        use ErrorStatus::Soul;
+
+        assert_eq!(told(Refusal::NoSelector, Soul).await.0, 200);
+        assert_eq!(told(Refusal::NoUpstream, Soul).await.0, 200);
+        let refused =
+            Refusal::Connect { upstream: upstream(), source: io::ErrorKind::ConnectionRefused.into() };
+        assert_eq!(
+            told(refused, Soul).await,
+            (
+                500,
+                r#"{"code":500,"message":"Internal Server Error","data":"Connection refused: /10.0.0.2:8189"}"#
+                    .to_owned()
+            )
+        );
+        let late = Refusal::Late { upstream: upstream(), after: Duration::from_millis(3000) };
+        let (status, body) = told(late, Soul).await;
+        assert_eq!(status, 500);
+        assert!(body.contains("Did not observe any item or terminal signal within 3000ms"), "{body}");
+    }
+}

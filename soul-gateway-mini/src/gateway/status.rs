@@ -1,0 +1,221 @@
+//! Health, metrics and status, on a listener of their own so that no path of a user's service is taken.
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/healthz` | 200 while the process runs |
+//! | `/readyz` | 200 while requests are served by a configuration; else 503 and why not |
+//! | `/metrics` | Prometheus text |
+//! | `/status` | JSON: synchronisation, selectors with their upstreams, entries that cannot be used |
+
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use axum::{
+    Json, Router, extract,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::Serialize;
+use soul_client::balance::{Health, Member};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    GatewayConfig, Requests,
+    metrics::{self, Metrics},
+    plugin::divide::{Selector, now_ms},
+};
+use crate::sync::{Refused, Snapshot, Sync, SyncStatus};
+
+/// What the answers are made of.
+pub(super) struct State {
+    sync: Sync,
+    metrics: Metrics,
+    stale_after: Duration,
+    draining: CancellationToken,
+}
+
+impl State {
+    pub(super) fn new(
+        config: &GatewayConfig,
+        sync: Sync,
+        requests: Arc<Requests>,
+        draining: CancellationToken,
+    ) -> Self {
+        let stale_after = config.sync.stale_after;
+        Self { metrics: Metrics::new(sync.clone(), requests, stale_after), sync, stale_after, draining }
+    }
+
+    /// Why no requests should be sent here; `None` if they should.
+    fn not_ready(&self) -> Option<String> {
+        if self.draining.is_cancelled() {
+            return Some("draining".to_owned());
+        }
+        let status = self.sync.status();
+        let status = status.borrow();
+        (status.revision == 0).then(|| match &status.last_error {
+            Some(error) => format!("no configuration yet: {error}"),
+            None => format!("no configuration yet, asking {}", status.source),
+        })
+    }
+}
+
+type Shared = extract::State<Arc<State>>;
+
+/// Answers until `stop` is cancelled.
+pub(super) async fn serve(listener: TcpListener, state: State, stop: CancellationToken) {
+    let router = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/status", get(status))
+        .with_state(Arc::new(state));
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "status is no longer served");
+    }
+}
+
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+async fn readyz(extract::State(state): Shared) -> (StatusCode, String) {
+    match state.not_ready() {
+        None => (StatusCode::OK, "ready\n".to_owned()),
+        Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+    }
+}
+
+async fn metrics(extract::State(state): Shared) -> Response {
+    match state.metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn status(extract::State(state): Shared) -> Response {
+    let snapshot = state.sync.snapshot();
+    let sync = state.sync.status();
+    let document = Document {
+        version: env!("CARGO_PKG_VERSION"),
+        ready: state.not_ready().is_none(),
+        sync: SyncView::of(&sync.borrow(), state.stale_after),
+        config: snapshot.as_deref().map(ConfigView::of),
+    };
+    Json(document).into_response()
+}
+
+#[derive(Serialize)]
+struct Document<'s> {
+    version: &'static str,
+    ready: bool,
+    sync: SyncView,
+    config: Option<ConfigView<'s>>,
+}
+
+#[derive(Serialize)]
+struct SyncView {
+    source: String,
+    origin: Option<String>,
+    connected: bool,
+    stale: bool,
+    age_seconds: Option<f64>,
+    consecutive_failures: u32,
+    last_error: Option<String>,
+}
+
+impl SyncView {
+    fn of(status: &SyncStatus, stale_after: Duration) -> Self {
+        Self {
+            source: status.source.clone(),
+            origin: status.origin.as_ref().map(ToString::to_string),
+            connected: status.connected,
+            stale: status.is_stale(stale_after),
+            age_seconds: status.age().map(|age| age.as_secs_f64()),
+            consecutive_failures: status.consecutive_failures,
+            last_error: status.last_error.clone(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ConfigView<'s> {
+    revision: u64,
+    made_ms: u128,
+    divide_enabled: bool,
+    context_path_enabled: bool,
+    selectors: Vec<SelectorView<'s>>,
+    refused: &'s [Refused],
+}
+
+impl<'s> ConfigView<'s> {
+    fn of(snapshot: &'s Snapshot) -> Self {
+        let selectors = snapshot.divide().into_iter().flat_map(|table| table.selectors());
+        Self {
+            revision: snapshot.revision(),
+            made_ms: snapshot.made().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis(),
+            divide_enabled: snapshot.divide().is_some(),
+            context_path_enabled: snapshot.context_path().is_some(),
+            selectors: selectors.map(SelectorView::of).collect(),
+            refused: snapshot.refused(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SelectorView<'s> {
+    id: &'s str,
+    name: &'s str,
+    rules: usize,
+    upstreams: Vec<UpstreamView<'s>>,
+}
+
+impl<'s> SelectorView<'s> {
+    fn of(selector: &'s Selector) -> Self {
+        let members = selector.payload().upstreams().members();
+        let upstreams = members.iter().filter_map(|member| UpstreamView::of(selector, member)).collect();
+        Self { id: selector.id(), name: selector.name(), rules: selector.rules().len(), upstreams }
+    }
+}
+
+#[derive(Serialize)]
+struct UpstreamView<'s> {
+    url: &'s str,
+    protocol: &'s str,
+    weight: i32,
+    /// Switched on in the configuration.
+    status: bool,
+    /// What the gateway's own probe found.
+    health: &'static str,
+    /// Passed over because it could not be connected to a moment ago.
+    suspect: bool,
+    in_flight: u32,
+    attempts: u64,
+    failures: u64,
+}
+
+impl<'s> UpstreamView<'s> {
+    fn of(selector: &'s Selector, member: &'s Member) -> Option<Self> {
+        let destination = selector.payload().destination(member)?;
+        let upstream = member.upstream();
+        Some(Self {
+            url: upstream.address(),
+            protocol: upstream.protocol(),
+            weight: upstream.weight(),
+            status: upstream.status(),
+            health: match member.state().health() {
+                Health::Unknown => "unknown",
+                Health::Up => "up",
+                Health::Down => "down",
+            },
+            suspect: destination.is_suspect(now_ms()),
+            in_flight: member.state().in_flight(),
+            attempts: destination.attempts(),
+            failures: destination.failures(),
+        })
+    }
+}
