@@ -1,5 +1,6 @@
 //! A small admin and gateway that speak Soul's protocols, as a library.
 
+pub mod admin;
 pub mod gateway;
 pub mod model;
 pub mod sync;

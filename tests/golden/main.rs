@@ -1,6 +1,8 @@
 //! Every file of golden vectors, run in full.
 
+mod admin_register;
 mod ant_path_grid;
+mod check_url;
 mod gson_config_data;
 mod handle_parse;
 mod hash_balance;

@@ -1,0 +1,47 @@
+//! Answers in Soul's shape: `code`, `message`, `data`.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Soul's code for any failure of the admin.
+pub(crate) const SOUL_FAILURE: i32 = 500;
+/// What a Java admin says of a failure that it does not explain.
+pub(crate) const BUSY: &str = "The system is busy, please try again later";
+
+/// The three fields of an answer, null included.
+#[derive(Serialize)]
+struct Fields<'a, T> {
+    code: i32,
+    message: &'a str,
+    data: T,
+}
+
+/// An answer with a status of its own.
+pub(crate) fn answer<T: Serialize>(status: StatusCode, code: i32, message: &str, data: T) -> Response {
+    match serde_json::to_vec(&Fields { code, message, data }) {
+        Ok(body) => response(status, "application/json", body),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            failure(StatusCode::INTERNAL_SERVER_ERROR, SOUL_FAILURE, BUSY)
+        }
+    }
+}
+
+/// An answer without data.
+pub(crate) fn failure(status: StatusCode, code: i32, message: &str) -> Response {
+    let body = serde_json::json!({"code": code, "message": message, "data": Value::Null});
+    response(status, "application/json", body.to_string())
+}
+
+/// A body of some media type.
+pub(crate) fn response(status: StatusCode, media_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}

@@ -1,0 +1,32 @@
+//! The wall clock, given to the parts that need it so that a test can give another.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// A source of the time in milliseconds since the epoch.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
+
+impl Clock {
+    /// The system's clock; 0 before the epoch.
+    pub(crate) fn system() -> Self {
+        Self(Arc::new(|| {
+            let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+        }))
+    }
+
+    /// Milliseconds since the epoch.
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}

@@ -1,0 +1,54 @@
+//! Why an admin does not start.
+
+use std::{io, net::SocketAddr};
+
+use thiserror::Error;
+
+use super::{
+    PersistError,
+    problem::{Problem, sentence},
+    store::DamagedRow,
+    writer::OpenError,
+};
+
+/// Why an admin does not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// Settings that cannot work.
+    #[error("the admin's settings are wrong: {}", sentence(.0))]
+    Config(Vec<Problem>),
+    /// The address cannot be listened on.
+    #[error("listen on `{address}`")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] PersistError),
+    /// The store holds a row that this version cannot read, although its checksum is right.
+    #[error("the store in `{data}` holds a row this version cannot read; run the version that wrote it")]
+    Row {
+        /// Where the store is kept.
+        data: String,
+        /// Which row.
+        #[source]
+        source: DamagedRow,
+    },
+    /// Opening the store was given up.
+    #[error("open the store")]
+    Interrupted(#[source] tokio::task::JoinError),
+}
+
+impl AdminError {
+    pub(crate) fn open(error: OpenError, data: String) -> Self {
+        match error {
+            OpenError::Persist(error) => Self::Store(error),
+            OpenError::Row(source) => Self::Row { data, source },
+        }
+    }
+}

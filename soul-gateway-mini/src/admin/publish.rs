@@ -1,0 +1,244 @@
+//! What gateways get: the image of the configuration, made anew where something changed.
+//!
+//! A change renders its groups once; every poll, every fetch and the gateway of the same process share that text.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+use soul_client::wire::{
+    gson::{self, GsonError},
+    soul::{AppAuthData, ConfigGroup, MetaData, PluginData, RuleData, SelectorData, md5_hex},
+};
+use tokio::sync::{OnceCell, watch};
+
+use super::store::Store;
+use crate::model::{ConfigImage, DataEvent, GroupData, GroupImage};
+
+/// Number of groups.
+const GROUPS: usize = ConfigGroup::ALL.len();
+
+/// One published state: the rows, and what is made of them.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// The rows.
+    pub(crate) store: Arc<Store>,
+    /// The groups as gateways compare them.
+    pub(crate) image: Arc<ConfigImage>,
+    /// The groups as `/configs/fetch` gives them, made when first asked for.
+    fetch: [Arc<OnceCell<Bytes>>; GROUPS],
+}
+
+impl Published {
+    /// The entries of one group in the dialect of `/configs/fetch`: JSON with nulls, blank texts as null.
+    ///
+    /// # Errors
+    /// Never for texts this admin wrote; the type is here because reading one back can fail.
+    pub(crate) async fn fetch_text(&self, group: ConfigGroup) -> Result<Bytes, FetchError> {
+        let text = self.fetch[group as usize].get_or_try_init(|| async {
+            let image = Arc::clone(self.image.group(group));
+            // A large group takes a while, and the pollers' threads have other things to do.
+            tokio::task::spawn_blocking(move || fetch_text(&image)).await?
+        });
+        text.await.cloned()
+    }
+}
+
+/// Why a group could not be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("render a group of the configuration")]
+pub(crate) enum FetchError {
+    /// The text could not be read back.
+    Gson(#[from] GsonError),
+    /// It could not be written.
+    Json(#[from] serde_json::Error),
+    /// The rendering was given up.
+    Join(#[from] tokio::task::JoinError),
+}
+
+/// Makes images and hands them out.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    published: watch::Sender<Arc<Published>>,
+    image: watch::Sender<Arc<ConfigImage>>,
+}
+
+impl Publisher {
+    /// A publisher whose first image is of this store.
+    pub(crate) fn new(store: Arc<Store>, now_ms: i64) -> Self {
+        let groups = ConfigGroup::ALL.map(|group| Arc::new(render(store.group(group), now_ms)));
+        let image = Arc::new(ConfigImage { revision: store.revision(), groups });
+        let fetch = std::array::from_fn(|_| Arc::default());
+        let published = Arc::new(Published { store, image: Arc::clone(&image), fetch });
+        Self { published: watch::Sender::new(published), image: watch::Sender::new(image) }
+    }
+
+    /// The newest state, for the admin's own parts.
+    pub(crate) fn published(&self) -> watch::Receiver<Arc<Published>> {
+        self.published.subscribe()
+    }
+
+    /// The newest image, for gateways and polls; it does not wake them for what they do not see.
+    pub(crate) fn image(&self) -> watch::Receiver<Arc<ConfigImage>> {
+        self.image.subscribe()
+    }
+
+    /// Publishes a store after changes; only the groups of the events are rendered.
+    pub(crate) fn publish(&self, store: Arc<Store>, events: &[DataEvent], now_ms: i64) {
+        let changed = ConfigGroup::ALL.map(|group| events.iter().any(|event| event.data.group() == group));
+        self.publish_groups(store, changed, now_ms);
+    }
+
+    /// Publishes a store of which nothing is known.
+    pub(crate) fn publish_all(&self, store: Arc<Store>, now_ms: i64) {
+        self.publish_groups(store, [true; GROUPS], now_ms);
+    }
+
+    fn publish_groups(&self, store: Arc<Store>, changed: [bool; GROUPS], now_ms: i64) {
+        let before = Arc::clone(&self.published.borrow());
+        if store.revision() == before.image.revision && changed == [false; GROUPS] {
+            let (image, fetch) = (Arc::clone(&before.image), before.fetch.clone());
+            self.published.send_replace(Arc::new(Published { store, image, fetch }));
+            return;
+        }
+        let mut fetch = before.fetch.clone();
+        let groups = ConfigGroup::ALL.map(|group| {
+            let at = group as usize;
+            if !changed[at] {
+                return Arc::clone(before.image.group(group));
+            }
+            fetch[at] = Arc::default();
+            Arc::new(render(store.group(group), now_ms))
+        });
+        let image = Arc::new(ConfigImage { revision: store.revision(), groups });
+        self.send(Published { store, image, fetch });
+    }
+
+    /// Dates every group anew, as Soul does every five minutes although nothing changed.
+    pub(crate) fn refresh(&self, now_ms: i64) {
+        let before = Arc::clone(&self.published.borrow());
+        let groups = before
+            .image
+            .groups
+            .each_ref()
+            .map(|group| Arc::new(GroupImage { last_modify_time: now_ms, ..(**group).clone() }));
+        let image = Arc::new(ConfigImage { revision: before.image.revision, groups });
+        self.send(Published { store: Arc::clone(&before.store), image, fetch: before.fetch.clone() });
+    }
+
+    /// The state first, so that whoever was woken by the image finds it.
+    fn send(&self, published: Published) {
+        let image = Arc::clone(&published.image);
+        self.published.send_replace(Arc::new(published));
+        self.image.send_replace(image);
+    }
+}
+
+/// The exact Gson text of a group, and its md5.
+fn render(data: GroupData, now_ms: i64) -> GroupImage {
+    let text = match &data {
+        GroupData::AppAuth(list) => gson::to_soul(list),
+        GroupData::Plugin(list) => gson::to_soul(list),
+        GroupData::Rule(list) => gson::to_soul(list),
+        GroupData::Selector(list) => gson::to_soul(list),
+        GroupData::MetaData(list) => gson::to_soul(list),
+    };
+    // The entries are structs of texts, numbers and flags, which have no value Gson refuses.
+    let json = text.unwrap_or_else(|_| "[]".to_owned());
+    GroupImage { data, md5: md5_hex(&json), json, last_modify_time: now_ms }
+}
+
+/// The group as a Java admin's `/configs/fetch` writes it: the Gson text read back, then written with nulls.
+fn fetch_text(image: &GroupImage) -> Result<Bytes, FetchError> {
+    match &image.data {
+        GroupData::AppAuth(_) => rewrite::<AppAuthData>(&image.json),
+        GroupData::Plugin(_) => rewrite::<PluginData>(&image.json),
+        GroupData::Rule(_) => rewrite::<RuleData>(&image.json),
+        GroupData::Selector(_) => rewrite::<SelectorData>(&image.json),
+        GroupData::MetaData(_) => rewrite::<MetaData>(&image.json),
+    }
+}
+
+fn rewrite<T: Serialize + DeserializeOwned>(json: &str) -> Result<Bytes, FetchError> {
+    let entries: Vec<T> = gson::from_str(json)?.unwrap_or_default();
+    Ok(serde_json::to_vec(&entries)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::store::{Command, Edit, PluginPatch, Snowflake};
+
+    fn publisher() -> Publisher {
+        Publisher::new(Arc::new(Store::new(Snowflake::new(1, 1))), 1_000)
+    }
+
+    fn disable(publisher: &Publisher) {
+        let mut store = (*publisher.published().borrow().store).clone();
+        let patch = PluginPatch { enabled: Some(false), config: None };
+        let applied = store.apply(Command::Edit(Edit::Plugin("5".to_owned(), patch)), 2_000).unwrap();
+        let super::super::store::Outcome::Changed { events, .. } = applied.outcome else {
+            panic!("no change")
+        };
+        publisher.publish(Arc::new(store), &events, 2_000);
+    }
+
+    #[test]
+    fn empty_groups_have_the_md5_of_an_empty_list() {
+        let image = Arc::clone(&publisher().image().borrow());
+        for group in [ConfigGroup::AppAuth, ConfigGroup::Rule, ConfigGroup::Selector, ConfigGroup::MetaData] {
+            assert_eq!(image.group(group).md5, "d751713988987e9331980363e24189ce", "{group}");
+            assert_eq!(image.group(group).json, "[]");
+        }
+    }
+
+    #[test]
+    fn a_change_renders_its_own_group_only() {
+        let publisher = publisher();
+        let before = Arc::clone(&publisher.image().borrow());
+        disable(&publisher);
+        let after = Arc::clone(&publisher.image().borrow());
+        assert_eq!(after.revision, before.revision + 1);
+        for group in ConfigGroup::ALL {
+            let same = Arc::ptr_eq(before.group(group), after.group(group));
+            assert_eq!(same, group != ConfigGroup::Plugin, "{group}");
+        }
+        assert_eq!(after.group(ConfigGroup::Plugin).last_modify_time, 2_000);
+    }
+
+    #[test]
+    fn refresh_changes_the_time_alone() {
+        let publisher = publisher();
+        let before = Arc::clone(&publisher.image().borrow());
+        publisher.refresh(9_000);
+        let after = Arc::clone(&publisher.image().borrow());
+        for (old, new) in before.groups.iter().zip(&after.groups) {
+            assert_eq!((&old.md5, &old.json, 9_000), (&new.md5, &new.json, new.last_modify_time));
+        }
+        assert_eq!(before.revision, after.revision);
+    }
+
+    #[test]
+    fn what_gateways_do_not_see_does_not_wake_them() {
+        let publisher = publisher();
+        let mut image = publisher.image();
+        let store = Arc::clone(&publisher.published().borrow().store);
+        publisher.publish(store, &[], 2_000);
+        assert!(!image.has_changed().unwrap());
+        publisher.refresh(3_000);
+        assert!(image.has_changed().unwrap());
+        image.mark_unchanged();
+    }
+
+    #[tokio::test]
+    async fn fetched_text_has_nulls() {
+        let publisher = publisher();
+        let published = Arc::clone(&publisher.published().borrow());
+        let text = published.fetch_text(ConfigGroup::Plugin).await.unwrap();
+        let text = std::str::from_utf8(&text).unwrap();
+        assert!(
+            text.starts_with(r#"[{"id":"1","name":"sign","config":null,"role":1,"enabled":false},"#),
+            "{text}"
+        );
+    }
+}

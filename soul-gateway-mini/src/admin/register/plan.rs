@@ -1,0 +1,597 @@
+//! The plan itself: one function a service, made of the same four steps (metadata, selector, rule, context path).
+
+use std::{fmt, str::FromStr};
+
+use soul_client::wire::soul::{
+    ConditionData, DataEventType, DivideUpstream, MetaData, MetaDataRegisterDto, RuleData, SelectorData,
+};
+use thiserror::Error;
+
+use super::{
+    HandleFault, MetaDataRow, Stored, StoredSelector, UnsupportedRpcType, context_segment, rule_handle,
+    rule_operator, spring_cloud_handle,
+};
+use crate::model::{DataEvent, GroupData};
+
+/// Whose rules a registration follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Soul of February 2021.
+    Feb2021,
+    /// Soul 2.3.0.
+    V230,
+}
+
+/// The service that takes a registration: Feb-2021 chooses it by URL, 2.3.0 by the body's rpc type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Plain HTTP.
+    SpringMvc,
+    /// HTTP found through a registry.
+    SpringCloud,
+    /// Dubbo.
+    Dubbo,
+    /// Sofa.
+    Sofa,
+    /// Tars.
+    Tars,
+    /// gRPC.
+    Grpc,
+}
+
+impl Service {
+    /// Every service.
+    pub const ALL: [Self; 6] =
+        [Self::SpringMvc, Self::SpringCloud, Self::Dubbo, Self::Sofa, Self::Tars, Self::Grpc];
+
+    /// The rpc type of its registrations.
+    #[must_use]
+    pub const fn rpc_type(self) -> &'static str {
+        match self {
+            Self::SpringMvc => "http",
+            Self::SpringCloud => "springCloud",
+            Self::Dubbo => "dubbo",
+            Self::Sofa => "sofa",
+            Self::Tars => "tars",
+            Self::Grpc => "grpc",
+        }
+    }
+
+    /// The plugin its rules belong to.
+    #[must_use]
+    pub const fn plugin(self) -> &'static str {
+        match self {
+            Self::SpringMvc => "divide",
+            other => other.rpc_type(),
+        }
+    }
+
+    /// Whether the service is one of the RPC kinds, which register a method and not a path alone.
+    #[must_use]
+    pub const fn is_rpc(self) -> bool {
+        !matches!(self, Self::SpringMvc | Self::SpringCloud)
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rpc_type())
+    }
+}
+
+impl FromStr for Service {
+    type Err = UnsupportedRpcType;
+
+    fn from_str(rpc_type: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|service| service.rpc_type() == rpc_type)
+            .ok_or_else(|| UnsupportedRpcType(Some(rpc_type.to_owned())))
+    }
+}
+
+/// The rows a registration makes, in order, and how it ends.
+#[derive(Debug)]
+pub struct Plan {
+    /// What happens before the end; with a refusal, what Soul would have done before failing.
+    pub effects: Vec<Effect>,
+    /// The answer, or why there is none.
+    pub end: Result<Reply, Refusal>,
+    /// The node that registered, known before or new; absent where a selector has no upstreams.
+    pub node: Option<Node>,
+}
+
+/// Where the node of a registration stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Name of its selector.
+    pub selector: String,
+    /// Its address.
+    pub url: String,
+}
+
+/// One row made or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Metadata is new, or replaces the row of the same id.
+    MetaData(Box<MetaDataEffect>),
+    /// A selector is new.
+    Selector {
+        /// The selector, handle text included.
+        data: SelectorData,
+        /// Its upstreams, if its handle is a list of them.
+        upstreams: Option<Vec<DivideUpstream>>,
+    },
+    /// A selector that was there has one upstream more.
+    Upstream {
+        /// The selector with the new handle text.
+        data: SelectorData,
+        /// The new upstream, the last of the list.
+        added: DivideUpstream,
+    },
+    /// A rule is new.
+    Rule(RuleData),
+}
+
+/// Metadata made or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetaDataEffect {
+    /// The row to keep.
+    pub row: MetaDataRow,
+    /// What gateways are told, which for RPC kinds is made from the request.
+    pub sent: MetaData,
+    /// Create or update.
+    pub kind: DataEventType,
+}
+
+impl Effect {
+    /// What gateways are told of it.
+    #[must_use]
+    pub fn event(&self) -> DataEvent {
+        match self {
+            Self::MetaData(effect) => {
+                DataEvent { kind: effect.kind, data: GroupData::MetaData(vec![effect.sent.clone()]) }
+            }
+            // Soul sends an update for rows that are new, too.
+            Self::Selector { data, .. } | Self::Upstream { data, .. } => {
+                DataEvent { kind: DataEventType::Update, data: GroupData::Selector(vec![data.clone()]) }
+            }
+            Self::Rule(rule) => {
+                DataEvent { kind: DataEventType::Update, data: GroupData::Rule(vec![rule.clone()]) }
+            }
+        }
+    }
+
+    /// The upstream that the health check learns of: name of the selector, and the address.
+    #[must_use]
+    pub fn submitted(&self) -> Option<(Option<&str>, &str)> {
+        let (data, upstream) = match self {
+            Self::Selector { data, upstreams: Some(list) } => (data, list.last()?),
+            Self::Upstream { data, added } => (data, added),
+            _ => return None,
+        };
+        Some((data.name.as_deref(), upstream.upstream_url.as_deref().unwrap_or_default()))
+    }
+}
+
+/// The text a registration is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// All is as wished.
+    Success,
+    /// Sofa and tars: the path belongs to another method.
+    PathTaken,
+}
+
+impl Reply {
+    /// The exact body.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::PathTaken => "you path already exist!",
+        }
+    }
+}
+
+/// Why a registration fails.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// A field is needed that the body does not have.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// The rpc type has no rule handle.
+    #[error(transparent)]
+    RpcType(#[from] UnsupportedRpcType),
+    /// The selector of that name cannot take an upstream.
+    #[error("selector `{selector}` cannot take an upstream")]
+    Handle {
+        /// Name of the selector.
+        selector: String,
+        /// What is wrong with its handle.
+        #[source]
+        fault: HandleFault,
+    },
+}
+
+/// Says what one registration does.
+///
+/// # Shape
+/// - `body`: the fields of either dialect; `context` of Feb-2021 stands in `context_path`.
+/// - `stored`: the rows that are there.
+/// - `ids`: a new id a call; conditions take one each, as in Soul, although nobody sees it.
+///
+/// # Source
+/// Soul `SoulClientRegisterServiceImpl` (Feb-2021) and the register services of 2.3.0; specification, section 2.
+pub fn plan(
+    dialect: Dialect,
+    service: Service,
+    body: &MetaDataRegisterDto,
+    stored: &dyn Stored,
+    ids: &mut dyn FnMut() -> String,
+) -> Plan {
+    let mut planner = Planner { dialect, service, body, stored, ids, effects: Vec::new(), node: None };
+    let end = planner.run();
+    Plan { effects: planner.effects, end, node: planner.node }
+}
+
+/// The state of one planning.
+struct Planner<'a> {
+    dialect: Dialect,
+    service: Service,
+    body: &'a MetaDataRegisterDto,
+    stored: &'a dyn Stored,
+    ids: &'a mut dyn FnMut() -> String,
+    effects: Vec<Effect>,
+    node: Option<Node>,
+}
+
+impl Planner<'_> {
+    fn run(&mut self) -> Result<Reply, Refusal> {
+        let known_method = match self.service {
+            Service::SpringMvc => {
+                if self.body.register_meta_data {
+                    self.path_meta_data();
+                }
+                false
+            }
+            Service::SpringCloud => {
+                self.context_meta_data();
+                false
+            }
+            Service::Dubbo | Service::Grpc => self.rpc_meta_data(self.by_path()),
+            Service::Sofa | Service::Tars => {
+                if self.path_taken() {
+                    return Ok(Reply::PathTaken);
+                }
+                self.rpc_meta_data(self.by_method())
+            }
+        };
+        let (selector_id, plugin) = self.selector()?;
+        if self.wants_rule(known_method) {
+            self.rule(selector_id, plugin)?;
+        }
+        if self.dialect == Dialect::V230 && !self.service.is_rpc() {
+            self.context_path();
+        }
+        Ok(Reply::Success)
+    }
+
+    // === metadata ===
+
+    /// SpringMVC: once a path, never updated.
+    fn path_meta_data(&mut self) {
+        if self.by_path().is_some() {
+            return;
+        }
+        let data = MetaData { path: self.body.path.clone(), ..self.common_meta_data() };
+        self.create_meta_data(data, self.body.path_desc.clone());
+    }
+
+    /// SpringCloud: once a context.
+    fn context_meta_data(&mut self) {
+        let path = format!("{}/**", self.body.context_path.as_deref().unwrap_or("null"));
+        if self.stored.meta_data_by_path(&path).is_some() {
+            return;
+        }
+        let app_name = self.body.app_name.as_deref();
+        let data = MetaData {
+            path: Some(path),
+            service_name: self.body.app_name.clone(),
+            method_name: self.body.context_path.clone(),
+            ..self.common_meta_data()
+        };
+        self.create_meta_data(
+            data,
+            Some(format!("{}spring cloud meta data info", app_name.unwrap_or("null"))),
+        );
+    }
+
+    /// Dubbo, sofa, tars, grpc: inserted or updated every time; says whether the row was there.
+    fn rpc_meta_data(&mut self, known: Option<MetaDataRow>) -> bool {
+        let body = self.body;
+        let mut data = MetaData {
+            path: body.path.clone(),
+            service_name: body.service_name.clone(),
+            method_name: body.method_name.clone(),
+            parameter_types: body.parameter_types.clone(),
+            rpc_ext: body.rpc_ext.clone(),
+            ..self.common_meta_data()
+        };
+        // Gateways are told what the request said: with the context path, which no row keeps, and without an id.
+        let sent = MetaData { context_path: body.context_path.clone(), ..data.clone() };
+        let kind = if known.is_some() { DataEventType::Update } else { DataEventType::Create };
+        match &known {
+            Some(row) => {
+                data.id = row.data.id.clone();
+                data.enabled = row.data.enabled; // the update statement leaves it alone
+            }
+            None => data.id = Some((self.ids)()),
+        }
+        let row = MetaDataRow { data, path_desc: body.path_desc.clone() };
+        if known.as_ref() != Some(&row) {
+            self.effects.push(Effect::MetaData(Box::new(MetaDataEffect { row, sent, kind })));
+        }
+        known.is_some()
+    }
+
+    fn common_meta_data(&self) -> MetaData {
+        MetaData {
+            app_name: self.body.app_name.clone(),
+            rpc_type: self.body.rpc_type.clone(),
+            enabled: Some(self.body.enabled),
+            ..MetaData::default()
+        }
+    }
+
+    fn create_meta_data(&mut self, data: MetaData, path_desc: Option<String>) {
+        let data = MetaData { id: Some((self.ids)()), ..data };
+        let sent = data.clone();
+        let row = MetaDataRow { data, path_desc };
+        let kind = DataEventType::Create;
+        self.effects.push(Effect::MetaData(Box::new(MetaDataEffect { row, sent, kind })));
+    }
+
+    fn by_path(&self) -> Option<MetaDataRow> {
+        self.stored.meta_data_by_path(self.body.path.as_deref()?)
+    }
+
+    fn by_method(&self) -> Option<MetaDataRow> {
+        self.stored.meta_data_by_method(self.body.service_name.as_deref(), self.body.method_name.as_deref())
+    }
+
+    fn path_taken(&self) -> bool {
+        self.by_path().is_some_and(|row| {
+            row.data.service_name != self.body.service_name || row.data.method_name != self.body.method_name
+        })
+    }
+
+    // === selector ===
+
+    /// Finds or makes the selector; returns its id and the name of its plugin.
+    fn selector(&mut self) -> Result<(Option<String>, Option<String>), Refusal> {
+        let name = self.selector_name()?;
+        match name.as_deref().and_then(|name| self.stored.selector(name)) {
+            Some(known) => {
+                let place = (known.data.id.clone(), known.data.plugin_name.clone());
+                if self.adds_to_known() {
+                    self.add_upstream(known)?;
+                }
+                Ok(place)
+            }
+            None => self.create_selector(name),
+        }
+    }
+
+    fn selector_name(&self) -> Result<Option<String>, Refusal> {
+        let context = self.body.context_path.as_deref();
+        match (self.dialect, context) {
+            (Dialect::V230, None | Some("")) => {
+                let path = self.body.path.as_deref().ok_or(Refusal::Missing("path"))?;
+                Ok(Some(context_segment(path)))
+            }
+            _ => Ok(context.map(str::to_owned)),
+        }
+    }
+
+    /// Whether this service puts its node into a selector that is there already.
+    fn adds_to_known(&self) -> bool {
+        match self.service {
+            Service::SpringMvc => true,
+            Service::Tars | Service::Grpc => self.dialect == Dialect::V230,
+            Service::SpringCloud | Service::Dubbo | Service::Sofa => false,
+        }
+    }
+
+    fn add_upstream(&mut self, known: StoredSelector) -> Result<(), Refusal> {
+        let StoredSelector { mut data, upstreams } = known;
+        let refuse = |fault| Refusal::Handle { selector: data.name.clone().unwrap_or_default(), fault };
+        let mut list = upstreams.map_err(refuse)?;
+        let url = self.url();
+        self.node = Some(Node { selector: data.name.clone().unwrap_or_default(), url: url.clone() });
+        for entry in &list {
+            match &entry.upstream_url {
+                None => return Err(refuse(HandleFault::NoAddress)),
+                Some(known) if *known == url => return Ok(()),
+                Some(_) => {}
+            }
+        }
+        let added = DivideUpstream::registered(url);
+        list.push(added.clone());
+        data.handle = Some(DivideUpstream::write_handle(&list));
+        self.effects.push(Effect::Upstream { data, added });
+        Ok(())
+    }
+
+    fn create_selector(&mut self, name: Option<String>) -> Result<(Option<String>, Option<String>), Refusal> {
+        let (plugin_id, plugin) = plugin_of(self.body.rpc_type.as_deref());
+        let (handle, upstreams) = self.selector_handle(plugin);
+        if upstreams.is_some() {
+            // Soul's check list cannot hold a selector without name.
+            let selector = name.clone().ok_or(Refusal::Missing("contextPath"))?;
+            self.node = Some(Node { selector, url: self.url() });
+        }
+        let pattern = format!("{}/**", name.as_deref().unwrap_or("null"));
+        let data = self.new_selector(name, (plugin_id, plugin), handle, pattern);
+        let place = (data.id.clone(), data.plugin_name.clone());
+        self.effects.push(Effect::Selector { data, upstreams });
+        Ok(place)
+    }
+
+    fn selector_handle(&self, plugin: &str) -> (Option<String>, Option<Vec<DivideUpstream>>) {
+        match (plugin, self.dialect) {
+            ("divide", _) | ("tars" | "grpc", Dialect::V230) => {
+                let list = vec![DivideUpstream::registered(self.url())];
+                (Some(DivideUpstream::write_handle(&list)), Some(list))
+            }
+            ("springCloud", _) => (Some(spring_cloud_handle(self.body.app_name.as_deref())), None),
+            ("sofa" | "tars" | "grpc", _) => (self.body.app_name.clone(), None),
+            _ => (None, None),
+        }
+    }
+
+    /// The address as Soul writes it, nulls in words; SpringCloud has none.
+    fn url(&self) -> String {
+        if self.service == Service::SpringCloud {
+            return String::new();
+        }
+        let port = self.body.port.map_or_else(|| "null".to_owned(), |port| port.to_string());
+        format!("{}:{port}", self.body.host.as_deref().unwrap_or("null"))
+    }
+
+    fn new_selector(
+        &mut self,
+        name: Option<String>,
+        (plugin_id, plugin): (&str, &str),
+        handle: Option<String>,
+        pattern: String,
+    ) -> SelectorData {
+        let id = (self.ids)();
+        let _condition_id = (self.ids)();
+        let (loged, logged) = match self.dialect {
+            Dialect::Feb2021 => (Some(true), None),
+            Dialect::V230 => (None, Some(true)),
+        };
+        SelectorData {
+            id: Some(id),
+            plugin_id: Some(plugin_id.to_owned()),
+            plugin_name: Some(plugin.to_owned()),
+            name,
+            match_mode: Some(0),
+            kind: Some(1),
+            sort: Some(1),
+            enabled: Some(true),
+            loged,
+            logged,
+            continued: Some(true),
+            handle,
+            condition_list: Some(vec![Some(condition("match", pattern))]),
+        }
+    }
+
+    // === rule ===
+
+    fn wants_rule(&self, known_method: bool) -> bool {
+        let body = self.body;
+        let named = |name: &Option<String>| name.as_deref().is_some_and(|name| self.stored.has_rule(name));
+        if named(&body.rule_name) {
+            // The name is a unique column: Soul's RPC kinds, which look for the path, would fail on it.
+            return false;
+        }
+        match self.service {
+            Service::SpringMvc | Service::SpringCloud => true,
+            Service::Dubbo => !named(&body.path),
+            Service::Sofa | Service::Tars | Service::Grpc => !known_method || !named(&body.path),
+        }
+    }
+
+    fn rule(&mut self, selector_id: Option<String>, plugin: Option<String>) -> Result<(), Refusal> {
+        let path = self.body.path.as_deref();
+        let key = match self.dialect {
+            Dialect::Feb2021 => self.body.rpc_type.as_deref(),
+            Dialect::V230 => Some(self.service.plugin()),
+        };
+        let mut handle = rule_handle(self.dialect, key, path)?;
+        if self.dialect == Dialect::Feb2021 {
+            handle = handle.replace("\"\"", "\"0\"");
+        }
+        let path = path.ok_or(Refusal::Missing("path"))?;
+        let condition = condition(rule_operator(path), path.to_owned());
+        let rule = self.new_rule(self.body.rule_name.clone(), (selector_id, plugin), handle, condition);
+        self.effects.push(Effect::Rule(rule));
+        Ok(())
+    }
+
+    fn new_rule(
+        &mut self,
+        name: Option<String>,
+        (selector_id, plugin_name): (Option<String>, Option<String>),
+        handle: String,
+        condition: ConditionData,
+    ) -> RuleData {
+        let id = (self.ids)();
+        let _condition_id = (self.ids)();
+        RuleData {
+            id: Some(id),
+            name,
+            plugin_name,
+            selector_id,
+            match_mode: Some(0),
+            sort: Some(1),
+            enabled: Some(true),
+            loged: Some(true),
+            handle: Some(handle),
+            condition_data_list: Some(vec![Some(condition)]),
+        }
+    }
+
+    // === context path, 2.3.0 ===
+
+    /// The selector and rule that make gateways of 2.3.0 strip the prefix; a present selector stays as it is.
+    fn context_path(&mut self) {
+        let Some(context) = self.body.context_path.as_deref().filter(|context| !context.is_empty()) else {
+            return;
+        };
+        let name = format!("/context-path{context}");
+        if self.stored.selector(&name).is_some() {
+            return;
+        }
+        let pattern = format!("{context}/**");
+        let data = self.new_selector(Some(name.clone()), CONTEXT_PATH, None, pattern.clone());
+        let place = (data.id.clone(), data.plugin_name.clone());
+        self.effects.push(Effect::Selector { data, upstreams: None });
+        if self.stored.has_rule(&name) {
+            return;
+        }
+        let segment = context_segment(&pattern);
+        // The handle of `context_path` is written for every text.
+        let handle = rule_handle(self.dialect, Some(CONTEXT_PATH.1), Some(&segment)).unwrap_or_default();
+        let rule = self.new_rule(Some(name), place, handle, condition("match", pattern));
+        self.effects.push(Effect::Rule(rule));
+    }
+}
+
+/// Id and name of the plugin that strips prefixes.
+const CONTEXT_PATH: (&str, &str) = ("14", "context_path");
+
+/// Id and name of the plugin that a selector of this rpc type goes to; everything unknown is `divide`.
+fn plugin_of(rpc_type: Option<&str>) -> (&'static str, &'static str) {
+    match rpc_type {
+        Some("dubbo") => ("6", "dubbo"),
+        Some("springCloud") => ("8", "springCloud"),
+        Some("sofa") => ("11", "sofa"),
+        Some("tars") => ("13", "tars"),
+        Some("grpc") => ("15", "grpc"),
+        _ => ("5", "divide"),
+    }
+}
+
+/// The condition of a registered selector or rule.
+fn condition(operator: &str, value: String) -> ConditionData {
+    ConditionData {
+        param_type: Some("uri".to_owned()),
+        operator: Some(operator.to_owned()),
+        param_name: Some("/".to_owned()),
+        param_value: Some(value),
+    }
+}
