@@ -1,1 +1,82 @@
-//! Soul's example service in Rust.
+//! Soul's example service in Rust: `OrderController` and `HttpTestController` behind a gateway.
+//!
+//! Shows annotated handlers ([`controllers`]), and a service that registers once it listens ([`service`]).
+//! The quick start and the tests run it as a library, `cargo run -p http-service` as a program:
+//!
+//! ```text
+//! $ cargo run -p soul-gateway-mini          # admin 127.0.0.1:9095, gateway 127.0.0.1:9195
+//! $ cargo run -p http-service               # in another terminal
+//! ready http=http://0.0.0.0:8188
+//! $ curl -i '127.0.0.1:9195/http/order/findById?id=95'
+//! x-served-by: …:8188
+//! {"id":"95","name":"hello world findById"}
+//! ```
+
+mod controllers;
+mod service;
+
+use std::{ffi::OsString, io::Write as _, process::ExitCode};
+
+use clap::Parser as _;
+
+pub use controllers::{Order, User, router};
+pub use service::{Options, SERVED_BY, Service};
+
+/// The whole program: `args` begins with its name, as from [`std::env::args_os`].
+///
+/// Exit codes: 0 after SIGINT or SIGTERM, 1 when it cannot run, 2 for a bad flag.
+#[must_use]
+pub fn main<I>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item = OsString>,
+{
+    let options = match Options::try_parse_from(args) {
+        Ok(options) => options,
+        Err(error) => {
+            // OK to ignore: without a terminal there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
+    let service = Service::start(options.listen, options.client_config()?).await?;
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "ready http=http://{}", service.local_addr())?;
+    stdout.flush()?;
+    drop(stdout);
+    shutdown_signal().await;
+    service.shutdown().await;
+    Ok(())
+}
+
+/// Waits for SIGINT or SIGTERM.
+async fn shutdown_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+            (Ok(mut interrupt), Ok(mut terminate)) => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            _ => std::future::pending().await,
+        }
+    }
+    #[cfg(not(unix))]
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
