@@ -12,7 +12,7 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use soul_client::balance::java_ip_text;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::{Semaphore, watch},
     time::{sleep, timeout},
 };
@@ -30,6 +30,9 @@ use crate::{
 
 /// Pause after an error of `accept`, usually that the process may open no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that wait to be accepted, in the system's queue.
+const BACKLOG: u32 = 1024;
 
 /// How long background tasks may take to end once they were told to.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,6 +65,8 @@ pub struct Gateway {
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     sync: Sync,
+    /// Whether the port for requests is open.
+    open: watch::Receiver<bool>,
     requests: Arc<Requests>,
     tasks: Tasks,
     drain_timeout: Duration,
@@ -86,10 +91,11 @@ struct Tasks {
 }
 
 impl Gateway {
-    /// Opens the listeners and starts to learn from `source`.
+    /// Takes the ports and starts to learn from `source`.
     ///
-    /// Requests are accepted at once; until the first configuration is there they are answered with 503, and so is
-    /// `/readyz`. See [`ready`](Self::ready).
+    /// The port for requests is open once the first configuration is there ([`ready`](Self::ready)): until then
+    /// callers are refused, so that whoever balances over gateways passes this one by. The port for status is open
+    /// at once, and `/readyz` says why not yet.
     ///
     /// # Errors
     /// When a setting cannot work, an admin's address is none, or an address cannot be listened on.
@@ -101,10 +107,12 @@ impl Gateway {
         if let GatewaySource::Admins(admins) = &source {
             check_admins(admins)?;
         }
-        let callers = listen(config.listen, "requests").await?;
+        let callers =
+            reserve(config.listen).map_err(|source| listen_error(config.listen, "requests", source))?;
         let watchers = listen(config.status_listen, "status").await?;
-        let (local_addr, status_addr) =
-            (address(&callers, config.listen)?, address(&watchers, config.status_listen)?);
+        let local_addr = callers.local_addr().map_err(|e| listen_error(config.listen, "requests", e))?;
+        let status_addr =
+            watchers.local_addr().map_err(|e| listen_error(config.status_listen, "status", e))?;
 
         let tasks = Tasks::default();
         let sync = follow(source, &config, &tasks)?;
@@ -117,7 +125,15 @@ impl Gateway {
             let stop = tasks.stop.clone();
             tasks.background.spawn(async move { stop.run_until_cancelled_owned(rounds).await });
         }
-        tasks.background.spawn(accept(callers, Arc::clone(&requests), Listening::new(&config, &tasks)));
+        let (opened, open) = watch::channel(false);
+        let listening = Listening::new(&config, &tasks);
+        tasks.background.spawn(open_and_accept(
+            callers,
+            sync.clone(),
+            opened,
+            Arc::clone(&requests),
+            listening,
+        ));
 
         let guard = |token: &CancellationToken| token.clone().drop_guard();
         let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.close), guard(&tasks.stop)];
@@ -126,6 +142,7 @@ impl Gateway {
             local_addr,
             status_addr,
             sync,
+            open,
             requests,
             tasks,
             drain_timeout,
@@ -145,10 +162,10 @@ impl Gateway {
         self.status_addr
     }
 
-    /// Returns once the first configuration serves, from an admin or from disk; `false` if the gateway stopped
-    /// before.
+    /// Returns once requests are accepted: the first configuration serves, from an admin or from disk. `false` if
+    /// the gateway stopped before, or could not open the port after all.
     pub async fn ready(&self) -> bool {
-        self.sync.ready().await
+        self.open.clone().wait_for(|open| *open).await.is_ok()
     }
 
     /// How the synchronisation is doing, now and from now on.
@@ -207,13 +224,22 @@ fn check_admins(admins: &[Url]) -> Result<(), GatewayError> {
     Ok(())
 }
 
-async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListener, GatewayError> {
-    TcpListener::bind(address).await.map_err(|source| GatewayError::Listen { address, purpose, source })
+/// Takes a port without opening it.
+fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of the process before this one may linger; elsewhere the option means another thing.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
-fn address(listener: &TcpListener, asked: SocketAddr) -> Result<SocketAddr, GatewayError> {
-    let purpose = "its own address";
-    listener.local_addr().map_err(|source| GatewayError::Listen { address: asked, purpose, source })
+async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListener, GatewayError> {
+    TcpListener::bind(address).await.map_err(|source| listen_error(address, purpose, source))
+}
+
+fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -> GatewayError {
+    GatewayError::Listen { address, purpose, source }
 }
 
 fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<Sync, GatewayError> {
@@ -288,6 +314,27 @@ impl Listening {
             drain: tasks.drain.clone(),
             cut: tasks.cut.clone(),
         }
+    }
+}
+
+/// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
+async fn open_and_accept(
+    port: TcpSocket,
+    sync: Sync,
+    opened: watch::Sender<bool>,
+    requests: Arc<Requests>,
+    listening: Listening,
+) {
+    match listening.drain.run_until_cancelled(sync.ready()).await {
+        Some(true) => {}
+        Some(false) | None => return,
+    }
+    match port.listen(BACKLOG) {
+        Ok(listener) => {
+            opened.send_replace(true);
+            accept(listener, requests, listening).await;
+        }
+        Err(error) => tracing::error!(%error, "the port for requests cannot be opened"),
     }
 }
 
