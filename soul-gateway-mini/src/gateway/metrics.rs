@@ -1,12 +1,7 @@
 //! Metrics, written from the serving snapshot when they are asked for: a selector that is gone leaves no series behind,
 //! and labels are names out of the configuration, never anything a caller sent.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::UNIX_EPOCH};
 
 use prometheus_client::{
     collector::Collector,
@@ -18,8 +13,8 @@ use prometheus_client::{
 };
 use soul_client::balance::Health;
 
-use super::{Requests, plugin::divide::Selector};
-use crate::sync::{Destination, Snapshot, Sync};
+use super::{plugin::divide::Selector, status::Watched};
+use crate::sync::{Destination, Snapshot};
 
 /// The type of the text, as scrapers want it named.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -31,9 +26,9 @@ type Distribution = (f64, Vec<(f64, u64)>);
 pub(super) struct Metrics(Registry);
 
 impl Metrics {
-    pub(super) fn new(sync: Sync, requests: Arc<Requests>, stale_after: Duration) -> Self {
+    pub(super) fn new(watched: Watched) -> Self {
         let mut registry = Registry::default();
-        registry.register_collector(Box::new(Gathered { sync, requests, stale_after }));
+        registry.register_collector(Box::new(Gathered(watched)));
         Self(registry)
     }
 
@@ -48,11 +43,7 @@ impl Metrics {
     }
 }
 
-struct Gathered {
-    sync: Sync,
-    requests: Arc<Requests>,
-    stale_after: Duration,
-}
+struct Gathered(Watched);
 
 impl fmt::Debug for Gathered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,7 +53,7 @@ impl fmt::Debug for Gathered {
 
 impl Collector for Gathered {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let snapshot = self.sync.snapshot();
+        let snapshot = self.0.sync.snapshot();
         let selectors: Vec<&Selector> =
             snapshot.iter().filter_map(|s| s.divide()).flat_map(|table| table.selectors()).collect();
         let mut writer = Writer { encoder };
@@ -70,6 +61,10 @@ impl Collector for Gathered {
         durations(&mut writer, &selectors)?;
         upstreams(&mut writer, &selectors)?;
         self.synchronisation(&mut writer, snapshot.as_deref())?;
+        let help = "Open connections of callers";
+        writer.plain("soul_gateway_connections", help, &self.0.callers.len())?;
+        let help = "Open connections to upstreams, idle ones included";
+        writer.plain("soul_gateway_upstream_connections", help, &self.0.requests.forwarder.connections())?;
         let build = [("version", env!("CARGO_PKG_VERSION"))];
         writer.gauge("soul_gateway_build_info", "Which build this is; always 1", [(build, 1u64)])
     }
@@ -82,7 +77,7 @@ impl Gathered {
         let mut add = |selector: &str, rule: &str, status: String, count: u64| {
             *sums.entry([selector.to_owned(), rule.to_owned(), status]).or_default() += count;
         };
-        for (status, count) in self.requests.unmatched.counts() {
+        for (status, count) in self.0.requests.unmatched.counts() {
             add("", "", status, count);
         }
         for selector in selectors {
@@ -106,7 +101,7 @@ impl Gathered {
     }
 
     fn synchronisation(&self, writer: &mut Writer<'_>, snapshot: Option<&Snapshot>) -> fmt::Result {
-        let status = self.sync.status();
+        let status = self.0.sync.status();
         let status = status.borrow();
         if let Some(age) = status.age() {
             let help = "Seconds since the source of the configuration was last heard of";
@@ -115,7 +110,7 @@ impl Gathered {
         let help = "Whether the last exchange with the source of the configuration went well";
         writer.plain("soul_gateway_sync_connected", help, &u64::from(status.connected))?;
         let help = "Whether that source was not heard of for too long";
-        writer.plain("soul_gateway_sync_stale", help, &u64::from(status.is_stale(self.stale_after)))?;
+        writer.plain("soul_gateway_sync_stale", help, &u64::from(status.is_stale(self.0.stale_after)))?;
         let help = "Attempts to learn the configuration that failed in a row";
         writer.plain("soul_gateway_sync_failures", help, &status.consecutive_failures)?;
         let help = "Number of the serving configuration, counted from the start of this process";

@@ -1,18 +1,34 @@
 //! The gateway: from a request to its upstream and back.
 //!
 //! # Life of a request
-//! One function, [`Requests::serve`], six steps:
+//! One function, `Requests::serve`, six steps:
 //!
 //! | step | where | on failure: status · Soul's code |
 //! |---|---|---|
-//! | accept: one snapshot, the request as conditions see it, its path parted | here, [`plugin::context_path`] | malformed: 400 · −100, no configuration yet: 503 · −106 |
-//! | match selector | [`plugin::divide`] | none: 404 · −107 |
-//! | match rule | [`plugin::divide`] | none: 404 · −102 |
-//! | pick upstream | [`plugin::divide`], `soul_client::balance` | none may be chosen: 503 · −106 |
-//! | forward | [`forward`] | refused: 502 · −103, late: 504 · −104 |
-//! | respond | [`respond`] | – |
+//! | accept: one snapshot, the request as conditions see it, its path parted | here, `plugin::context_path` | malformed: 400 · −100, no configuration yet: 503 · −106 |
+//! | match selector | `plugin::divide` | none: 404 · −107 |
+//! | match rule | `plugin::divide` | none: 404 · −102 |
+//! | pick upstream | `plugin::divide`, `soul_client::balance` | none may be chosen: 503 · −106 |
+//! | forward | `forward` | refused: 502 · −103, late: 504 · −104 |
+//! | respond | `respond` | – |
 //!
 //! Every request is answered from exactly one snapshot, so its rules and upstreams are of the same age.
+//!
+//! # Where we differ from Soul
+//! | Soul | ours | Soul's way by |
+//! |---|---|---|
+//! | errors of matching with status 200, of upstreams with 500 | 404, 502, 503, 504; the same `code` | [`GatewayConfig::error_status`] |
+//! | weight 0 and `status` false may be chosen | never | [`GatewayConfig::upstream_choice`] |
+//! | a refused connection is an error | another upstream is tried, also for a POST: nothing was sent | [`GatewayConfig::failover_limit`] 0 |
+//! | `retry` counts connect timeouts, at the same upstream | all failures that may be repeated safely, at upstreams not tried yet | – |
+//! | `timeout` 0 fails at once | 0 and less are 3000 ms | – |
+//! | `timeout` includes the time a caller takes to send its body | it does not | – |
+//! | `Host` is the upstream's | the caller's | [`GatewayConfig::host_header`] |
+//! | no `X-Forwarded-*` | appended | [`GatewayConfig::forwarded`] |
+//! | hop-by-hop headers pass, `Content-Type: application/json` is made up | they end here, nothing is made up | – |
+//! | path and query are decoded and encoded again | both pass as sent | – |
+//! | a rule that cannot be evaluated fails requests with 500 | it is left out and listed in `/status` | [`GatewayConfig::invalid_entries`] |
+//! | the first path segment is cut off (Feb-2021) or the `context_path` rule's prefix (2.3.0) | the rule's if one matches, else the first segment | [`GatewayConfig::path_prefix`] |
 
 pub mod config;
 pub mod context;
@@ -110,6 +126,9 @@ fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refu
     if head.method == Method::CONNECT {
         return Err(Refusal::Malformed("`CONNECT` is not served"));
     }
+    if !forward::is_plainly_framed(&head.headers) {
+        return Err(Refusal::Malformed("the only transfer coding understood is `chunked`"));
+    }
     let mut hosts = head.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (_, Some(_)) => Err(Refusal::Malformed("there is more than one `Host`")),
@@ -118,3 +137,6 @@ fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refu
         _ => Ok((head, body)),
     }
 }
+
+#[cfg(test)]
+mod tests;

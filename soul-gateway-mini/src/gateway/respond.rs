@@ -1,6 +1,6 @@
 //! What callers are told: the only place that chooses statuses and words for the gateway's own answers.
 
-use std::{io, time::Instant};
+use std::{fmt, io, time::Instant};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
@@ -105,8 +105,24 @@ impl<'s> Record<'s> {
                 upstream = self.tally.upstream.as_deref(),
                 retries = self.tally.retries,
                 elapsed_ms = took.as_secs_f64() * 1e3,
-                "request"
+                "{}",
+                Line(&self.tally)
             );
+        }
+    }
+}
+
+/// Soul's words for a request that an upstream was asked for.
+struct Line<'t>(&'t Tally);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { upstream, target, allowed, .. } = self.0;
+        match (upstream, target) {
+            (Some(upstream), Some(target)) => {
+                write!(f, "The request urlPath is http://{upstream}{target}, retryTimes is {allowed}")
+            }
+            _ => f.write_str("The request was not forwarded"),
         }
     }
 }

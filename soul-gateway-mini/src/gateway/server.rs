@@ -90,6 +90,14 @@ struct Tasks {
     stop: CancellationToken,
 }
 
+impl Tasks {
+    /// Runs something without an end in the background, until everything stops.
+    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.background.spawn(async move { stop.run_until_cancelled_owned(task).await });
+    }
+}
+
 impl Gateway {
     /// Takes the ports and starts to learn from `source`.
     ///
@@ -118,12 +126,17 @@ impl Gateway {
         let sync = follow(source, &config, &tasks)?;
         let forwarder = Forwarder::new(&config, tasks.upstreams.clone(), tasks.close.clone());
         let requests = Arc::new(Requests::new(&config, sync.clone(), forwarder));
-        let state = status::State::new(&config, sync.clone(), Arc::clone(&requests), tasks.drain.clone());
-        tasks.background.spawn(status::serve(watchers, state, tasks.stop.clone()));
+        tasks.run(requests.forwarder.sweep());
+        let watched = status::Watched {
+            sync: sync.clone(),
+            requests: Arc::clone(&requests),
+            callers: tasks.callers.clone(),
+            draining: tasks.drain.clone(),
+            stale_after: config.sync.stale_after,
+        };
+        tasks.background.spawn(status::serve(watchers, watched, tasks.stop.clone()));
         if !config.check_interval.is_zero() {
-            let rounds = probe::rounds(sync.clone(), config.check_interval, config.check_timeout);
-            let stop = tasks.stop.clone();
-            tasks.background.spawn(async move { stop.run_until_cancelled_owned(rounds).await });
+            tasks.run(probe::rounds(sync.clone(), config.check_interval, config.check_timeout));
         }
         let (opened, open) = watch::channel(false);
         let listening = Listening::new(&config, &tasks);

@@ -21,34 +21,27 @@ use axum::{
 use serde::Serialize;
 use soul_client::balance::{Health, Member};
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    GatewayConfig, Requests,
+    Requests,
     metrics::{self, Metrics},
     plugin::divide::{Selector, now_ms},
 };
 use crate::sync::{Refused, Snapshot, Sync, SyncStatus};
 
 /// What the answers are made of.
-pub(super) struct State {
-    sync: Sync,
-    metrics: Metrics,
-    stale_after: Duration,
-    draining: CancellationToken,
+#[derive(Clone)]
+pub(super) struct Watched {
+    pub(super) sync: Sync,
+    pub(super) requests: Arc<Requests>,
+    /// Connections of callers.
+    pub(super) callers: TaskTracker,
+    pub(super) draining: CancellationToken,
+    pub(super) stale_after: Duration,
 }
 
-impl State {
-    pub(super) fn new(
-        config: &GatewayConfig,
-        sync: Sync,
-        requests: Arc<Requests>,
-        draining: CancellationToken,
-    ) -> Self {
-        let stale_after = config.sync.stale_after;
-        Self { metrics: Metrics::new(sync.clone(), requests, stale_after), sync, stale_after, draining }
-    }
-
+impl Watched {
     /// Why no requests should be sent here; `None` if they should.
     fn not_ready(&self) -> Option<String> {
         if self.draining.is_cancelled() {
@@ -63,16 +56,21 @@ impl State {
     }
 }
 
+struct State {
+    watched: Watched,
+    metrics: Metrics,
+}
+
 type Shared = extract::State<Arc<State>>;
 
 /// Answers until `stop` is cancelled.
-pub(super) async fn serve(listener: TcpListener, state: State, stop: CancellationToken) {
+pub(super) async fn serve(listener: TcpListener, watched: Watched, stop: CancellationToken) {
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/status", get(status))
-        .with_state(Arc::new(state));
+        .with_state(Arc::new(State { metrics: Metrics::new(watched.clone()), watched }));
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
     if let Err(error) = served {
         tracing::error!(%error, "status is no longer served");
@@ -84,7 +82,7 @@ async fn healthz() -> &'static str {
 }
 
 async fn readyz(extract::State(state): Shared) -> (StatusCode, String) {
-    match state.not_ready() {
+    match state.watched.not_ready() {
         None => (StatusCode::OK, "ready\n".to_owned()),
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
     }
@@ -98,12 +96,17 @@ async fn metrics(extract::State(state): Shared) -> Response {
 }
 
 async fn status(extract::State(state): Shared) -> Response {
-    let snapshot = state.sync.snapshot();
-    let sync = state.sync.status();
+    let watched = &state.watched;
+    let snapshot = watched.sync.snapshot();
+    let sync = watched.sync.status();
     let document = Document {
         version: env!("CARGO_PKG_VERSION"),
-        ready: state.not_ready().is_none(),
-        sync: SyncView::of(&sync.borrow(), state.stale_after),
+        ready: watched.not_ready().is_none(),
+        sync: SyncView::of(&sync.borrow(), watched.stale_after),
+        connections: ConnectionsView {
+            callers: watched.callers.len(),
+            upstreams: watched.requests.forwarder.connections(),
+        },
         config: snapshot.as_deref().map(ConfigView::of),
     };
     Json(document).into_response()
@@ -114,7 +117,14 @@ struct Document<'s> {
     version: &'static str,
     ready: bool,
     sync: SyncView,
+    connections: ConnectionsView,
     config: Option<ConfigView<'s>>,
+}
+
+#[derive(Serialize)]
+struct ConnectionsView {
+    callers: usize,
+    upstreams: usize,
 }
 
 #[derive(Serialize)]

@@ -1,5 +1,5 @@
-//! Learning the configuration: a [`Source`] is asked for the next update again and again, updates are gathered
-//! in one [`ConfigData`](crate::model::ConfigData), and every change becomes a new immutable [`Snapshot`] that
+//! Learning the configuration: a `Source` is asked for the next update again and again, updates are gathered
+//! in one [`ConfigData`](crate::model::ConfigData), and every change becomes a new immutable `Snapshot` that
 //! is swapped in whole.
 //!
 //! Invariant: the snapshot only ever moves from one complete configuration to the next. An unreachable source,

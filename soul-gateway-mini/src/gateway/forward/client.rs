@@ -75,9 +75,17 @@ impl Client {
     ) -> Self {
         let mut http = http1::Builder::new();
         http.max_headers(MAX_HEADERS);
-        let pool = Pool::new(max_idle, idle_timeout);
-        connections.spawn(sweep(Arc::clone(&pool), idle_timeout, stop.clone()));
-        Self { pool, http, connect_timeout, connections, stop }
+        Self { pool: Pool::new(max_idle, idle_timeout), http, connect_timeout, connections, stop }
+    }
+
+    /// Closes what has been idle for too long, again and again.
+    pub(super) fn sweep(&self) -> impl Future<Output = ()> + Send + use<> {
+        Arc::clone(&self.pool).sweep_for_ever()
+    }
+
+    /// How many connections are open.
+    pub(super) fn connections(&self) -> usize {
+        self.connections.len()
     }
 
     /// Sends `request` and waits for the head of the answer, at most until `deadline` (see [`Upload`] for what
@@ -180,15 +188,4 @@ async fn in_time<F: Future>(
         }
         deadline = upload?.extended(Instant::now(), timeout)?;
     }
-}
-
-async fn sweep(pool: Arc<Pool>, every: Duration, stop: CancellationToken) {
-    if every.is_zero() {
-        return;
-    }
-    let mut ticks = tokio::time::interval(every.max(Duration::from_millis(100)));
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
-        pool.sweep();
-    }
-    pool.clear();
 }

@@ -53,6 +53,13 @@ pub(super) fn end_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether the body is coded for transfer by `chunked` or not at all. Any other coding ends at the gateway too, and it
+/// can undo none.
+pub(in crate::gateway) fn is_plainly_framed(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    codings.all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+}
+
 /// The names in `Connection`, but for the two without which a message could be misread.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let tokens = headers.get_all(CONNECTION).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));

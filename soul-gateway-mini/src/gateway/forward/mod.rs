@@ -30,6 +30,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(super) use body::AnswerBody;
 use body::RequestBody;
 use client::{Client, ConnectError, Connection, Failed, SendError};
+pub(super) use headers::is_plainly_framed;
 
 use super::{
     config::{Forwarded, GatewayConfig, HostHeader},
@@ -60,6 +61,10 @@ impl Outbound {
 pub(super) struct Tally {
     /// The last upstream that was tried.
     pub(super) upstream: Option<Arc<str>>,
+    /// What it was asked for, without a path of its own.
+    pub(super) target: Option<PathAndQuery>,
+    /// Attempts the rule allows after the first.
+    pub(super) allowed: u32,
     /// Attempts after the first.
     pub(super) retries: u32,
 }
@@ -96,6 +101,16 @@ impl Forwarder {
 
     pub(super) fn suspicion(&self) -> &Suspicion {
         &self.suspicion
+    }
+
+    /// Closes connections that have been idle for too long, again and again.
+    pub(super) fn sweep(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.client.sweep()
+    }
+
+    /// How many connections to upstreams are open.
+    pub(super) fn connections(&self) -> usize {
+        self.client.connections()
     }
 
     /// Closes the connections that wait for a request.
@@ -305,10 +320,16 @@ impl<'f> Sending<'f> {
         address: &Arc<str>,
         body: impl FnOnce(Incoming) -> AnswerBody,
     ) -> Result<Response<AnswerBody>, Failure> {
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let unusable = if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // Nobody asked for it: `Upgrade` is not passed on.
-            let refusal =
-                Refusal::Unusable { upstream: Arc::clone(address), what: "it switched protocols unasked" };
+            Some("it switched protocols unasked")
+        } else if !headers::is_plainly_framed(response.headers()) {
+            Some("its transfer coding is not `chunked`")
+        } else {
+            None
+        };
+        if let Some(what) = unusable {
+            let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
             return Err(Failure { refusal, unsent: false });
         }
         let (mut head, incoming) = response.into_parts();

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 
 use super::body::{RequestBody, Upload};
 
+/// Shortest pause between two looks at all idle connections.
+const SWEEP_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 type Sender = SendRequest<RequestBody>;
 
 /// Idle connections by address, the one used last on top.
@@ -73,8 +76,16 @@ impl Pool {
         }
     }
 
-    /// Closes what has been idle for too long.
-    pub(super) fn sweep(&self) {
+    /// Closes what has been idle for too long, again and again.
+    pub(super) async fn sweep_for_ever(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(self.idle_timeout.max(SWEEP_INTERVAL_MIN));
+        loop {
+            ticks.tick().await;
+            self.sweep();
+        }
+    }
+
+    fn sweep(&self) {
         self.lock().retain(|_, connections| {
             connections.retain(|c| c.since.elapsed() < self.idle_timeout && !c.sender.is_closed());
             !connections.is_empty()

@@ -1,0 +1,152 @@
+//! Start, change and end of a gateway under load.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{net::TcpStream, task::JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{Drained, GatewayConfig},
+    peers::{Reply, Upstream, Wire, eventually, get, within},
+    setup::{Running, config, handle, rule, selector, service, upstreams},
+};
+
+#[tokio::test]
+async fn requests_in_flight_end_before_the_gateway_does() {
+    let upstream = Upstream::start(|_| {
+        Reply::Later(Duration::from_millis(300), b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone".to_vec())
+    })
+    .await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let address = running.address();
+    let mut idle = Wire::connect(address).await;
+    let mut busy = Wire::connect(address).await;
+    busy.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    eventually("the request arrives", async || upstream.seen().len() == 1).await;
+
+    let status = running.gateway.status_addr();
+    let ending = tokio::spawn(running.gateway.shutdown());
+    eventually("it says so", async || get(status, "/readyz").await.text() == "draining\n").await;
+    assert!(idle.is_closed().await, "an idle connection is closed at once");
+    let answer = busy.response_to("GET").await;
+    assert_eq!((answer.text().as_str(), answer.values("connection")), ("done", vec!["close"]));
+    assert_eq!(within(ending).await.unwrap(), Drained::All);
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_end_is_cut_off() {
+    let upstream = Upstream::start(|_| Reply::Hang).await;
+    let config = GatewayConfig { drain_timeout: Duration::from_millis(100), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 60_000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    eventually("the request arrives", async || upstream.seen().len() == 1).await;
+    assert_eq!(within(running.gateway.shutdown()).await, Drained::CutOff { connections: 1 });
+    assert!(wire.is_closed().await);
+    eventually("the upstream is left", async || upstream.abandoned() == 1).await;
+}
+
+#[tokio::test]
+async fn a_dropped_gateway_stops() {
+    let upstream = Upstream::named("one").await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let address = running.address();
+    drop(running);
+    eventually("nobody listens", async || TcpStream::connect(address).await.is_err()).await;
+}
+
+#[tokio::test]
+async fn as_many_connections_as_allowed_and_the_next_waits_for_its_turn() {
+    let upstream = Upstream::named("one").await;
+    let config = GatewayConfig { max_connections: 1, ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut first = Wire::connect(running.address()).await;
+    first.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(first.response_to("GET").await.text(), "one");
+    let mut second = Wire::connect(running.address()).await;
+    second.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(tokio::time::timeout(Duration::from_millis(100), second.head()).await.is_err());
+    drop(first);
+    assert_eq!(second.response_to("GET").await.text(), "one");
+}
+
+/// Asks without a pause until told to stop, and gives how often; every answer must be `one` or `two`.
+async fn load(gateway: SocketAddr, stop: CancellationToken) -> usize {
+    let mut wire = Wire::connect(gateway).await;
+    let mut asked = 0;
+    while !stop.is_cancelled() {
+        wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let answer = wire.response_to("GET").await;
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        asked += 1;
+    }
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_under_load_lose_no_request() {
+    let (one, two) = (Upstream::named("one").await, Upstream::named("two").await);
+    let old = service(&[one.address], &handle("random", 0, 3000));
+    let running = Running::start(&old).await;
+    let stop = CancellationToken::new();
+    let mut callers = JoinSet::new();
+    for _ in 0..4 {
+        callers.spawn(load(running.address(), stop.clone()));
+    }
+    for change in 0..50 {
+        let mut new = service(&[one.address, two.address], &handle("roundRobin", 0, 3000));
+        if change % 2 == 0 {
+            new = service(&[two.address], &handle("hash", 0, 3000));
+            new.selectors.push(selector("divide", "/other", &upstreams(&[])));
+            new.rules.push(rule("divide", "/other", "/other/**", &handle("random", 0, 3000)));
+        }
+        running.publish(&new).await;
+    }
+    stop.cancel();
+    let mut asked = 0;
+    while let Some(count) = callers.join_next().await {
+        asked += count.expect("no request was lost");
+    }
+    assert_eq!(asked, one.seen().len() + two.seen().len());
+    assert!(!two.seen().is_empty() && asked > 50, "{asked}");
+}
+
+#[tokio::test]
+async fn a_change_serves_at_once_and_what_is_gone_is_gone() {
+    let upstream = Upstream::named("one").await;
+    let mut data = service(&[upstream.address], &handle("random", 0, 3000));
+    let running = Running::start(&data).await;
+    data.rules = vec![rule("divide", "/http", "/http/b", &handle("random", 0, 3000))];
+    running.publish(&data).await;
+    assert_eq!(get(running.address(), "/http/a").await.status(), 404);
+    assert_eq!(get(running.address(), "/http/b").await.status(), 200);
+    data.rules[0].enabled = Some(false);
+    running.publish(&data).await;
+    assert_eq!(get(running.address(), "/http/b").await.status(), 404);
+    data.rules[0].enabled = Some(true);
+    running.publish(&data).await;
+    assert_eq!(get(running.address(), "/http/b").await.status(), 200);
+}
+
+#[tokio::test]
+async fn counters_and_turns_outlive_changes() {
+    let (one, two) = (Upstream::named("one").await, Upstream::named("two").await);
+    let mut data = service(&[one.address, two.address], &handle("roundRobin", 0, 3000));
+    let running = Running::start(&data).await;
+    let mut answers = Vec::new();
+    for timeout in 1..=6 {
+        data.rules[0].handle = Some(handle("roundRobin", 0, 3000 + timeout));
+        running.publish(&data).await;
+        answers.push(get(running.address(), "/http/x").await.text());
+    }
+    assert_eq!(answers, ["one", "two", "one", "two", "one", "two"]);
+    let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
+    let count = r#"soul_gateway_requests_total{selector="/http",rule="/http/**",status="200"} 6"#;
+    assert!(metrics.contains(count), "{metrics}");
+    assert!(
+        metrics.contains(r#"soul_gateway_request_duration_seconds_count{selector="/http"} 6"#),
+        "{metrics}"
+    );
+    assert!(metrics.contains("soul_gateway_config_revision 7"), "{metrics}");
+}

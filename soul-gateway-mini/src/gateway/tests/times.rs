@@ -1,0 +1,129 @@
+//! How long things may take, with small real values.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    super::GatewayConfig,
+    peers::{Reply, Upstream, Wire, ask, get, within},
+    setup::{Running, config, handle, service},
+};
+
+const LATE: &str = r#"{"code":-104,"message":"Service call timeout!","data":null}"#;
+
+/// More than the 50 ms that are promised, for machines under load.
+const SLACK: Duration = Duration::from_millis(300);
+
+#[tokio::test]
+async fn the_time_of_the_rule_counts_and_504_comes_right_after_it() {
+    let silent = Upstream::start(|_| Reply::Hang).await;
+    for allowed in [100, 400] {
+        let running = Running::start(&service(&[silent.address], &handle("random", 0, allowed))).await;
+        let asked = Instant::now();
+        let answer = get(running.address(), "/http/x").await;
+        let took = asked.elapsed();
+        assert_eq!((answer.status(), answer.text().as_str()), (504, LATE));
+        let allowed = Duration::from_millis(allowed.into());
+        assert!(took >= allowed && took < allowed + SLACK, "{took:?}");
+    }
+    let slow =
+        Upstream::start(|_| Reply::Later(Duration::from_millis(150), b"HTTP/1.1 204 X\r\n\r\n".to_vec()))
+            .await;
+    let running = Running::start(&service(&[slow.address], &handle("random", 0, 2000))).await;
+    assert_eq!(get(running.address(), "/http/x").await.status(), 204);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_never_made_ends_in_time_and_another_upstream_is_asked() {
+    let hole = BlackHole::open().await;
+    let config = || GatewayConfig { connect_timeout: Duration::from_millis(100), ..config() };
+    let alone = Running::with(config(), &service(&[hole.address], &handle("random", 0, 3000))).await;
+    let asked = Instant::now();
+    let answer = get(alone.address(), "/http/x").await;
+    assert_eq!((answer.status(), answer.text().as_str()), (504, LATE));
+    assert!(asked.elapsed() < Duration::from_millis(100) + SLACK, "{:?}", asked.elapsed());
+
+    let fine = Upstream::named("fine").await;
+    let two =
+        Running::with(config(), &service(&[hole.address, fine.address], &handle("roundRobin", 0, 3000)))
+            .await;
+    let post = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
+    for _ in 0..4 {
+        assert_eq!(ask(two.address(), post).await.text(), "fine");
+    }
+}
+
+/// A listener whose queue is full: connections to it are neither made nor refused.
+struct BlackHole {
+    address: SocketAddr,
+    _listener: TcpListener,
+    _queued: Vec<TcpStream>,
+}
+
+impl BlackHole {
+    async fn open() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut queued = Vec::new();
+        while let Ok(Ok(stream)) = timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
+            queued.push(stream);
+            assert!(queued.len() < 100, "the queue never fills");
+        }
+        Self { address, _listener: listener, _queued: queued }
+    }
+}
+
+#[tokio::test]
+async fn the_time_a_caller_takes_to_send_is_not_the_upstreams() {
+    let upstream = Upstream::named("one").await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 200))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n").await;
+    for byte in ["a", "b", "c", "d", "e", "f"] {
+        sleep(Duration::from_millis(100)).await;
+        wire.send(byte).await;
+    }
+    let answer = wire.response_to("POST").await;
+    assert_eq!(answer.text(), "one");
+    assert_eq!(upstream.last().text(), "abcdef");
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_sending_is_not_waited_for() {
+    let upstream = Upstream::named("one").await;
+    let config = GatewayConfig { body_idle_timeout: Duration::from_millis(100), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc").await;
+    assert_eq!(wire.response_to("POST").await.status(), 408);
+}
+
+#[tokio::test]
+async fn an_upstream_that_stops_inside_its_body_is_not_waited_for() {
+    let upstream =
+        Upstream::start(|_| Reply::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc".to_vec())).await;
+    let config = GatewayConfig { body_idle_timeout: Duration::from_millis(100), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let answer = get(running.address(), "/http/x").await;
+    assert_eq!((answer.status(), answer.text().as_str(), answer.whole), (200, "abc", false));
+}
+
+#[tokio::test]
+async fn a_caller_that_never_ends_its_head_is_cut_off() {
+    let upstream = Upstream::named("one").await;
+    let config = GatewayConfig { header_read_timeout: Duration::from_millis(150), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\nX: ").await;
+    let asked = Instant::now();
+    within(wire.head()).await;
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    let mut idle = Wire::connect(running.address()).await;
+    assert!(idle.is_closed().await, "one that sends nothing is cut off too");
+}
