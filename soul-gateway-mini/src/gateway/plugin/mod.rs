@@ -1,12 +1,12 @@
 //! The plugins, one file each, and what Soul does alike for all of them.
 //!
 //! They run in the order of Soul's codes. A plugin that is switched off does nothing. A new one gets its file, its
-//! table in the [`Snapshot`], and its place in this list:
+//! table in the snapshot, and its place in this list:
 //!
 //! | code | plugin | does |
 //! |---|---|---|
-//! | 25 | [`context_path`] | parts the path into context path and rest |
-//! | 50 | [`divide`] | finds the service, the rule and the upstream |
+//! | 25 | `context_path` | parts the path into context path and rest |
+//! | 50 | `divide` | finds the service, the rule and the upstream |
 
 pub(super) mod context_path;
 pub(super) mod divide;

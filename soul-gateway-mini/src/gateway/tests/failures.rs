@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use soul_client::{balance::Choice, wire::soul::MetaData};
+use tokio::net::TcpStream;
 
 use super::{
     super::{ErrorStatus, Gateway, GatewayConfig, GatewayError, GatewaySource},
-    peers::{Upstream, get, nobody, within},
+    peers::{Upstream, eventually, get, nobody, within},
     setup::{Running, config, handle, plugin, rule, selector, service, uri},
 };
 use crate::model::ConfigData;
@@ -127,15 +128,18 @@ async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
 }
 
 #[tokio::test]
-async fn before_the_first_configuration_requests_and_readiness_say_so() {
+async fn before_the_first_configuration_the_port_is_closed_and_readiness_says_why() {
     let source = GatewaySource::Admins(vec![format!("http://{}", nobody().await).parse().unwrap()]);
     let gateway = Gateway::start(config(), source).await.unwrap();
-    let answer = get(gateway.local_addr(), "/http/x").await;
-    assert_eq!((answer.status(), answer.text().as_str()), (503, NO_URL));
+    let refused = TcpStream::connect(gateway.local_addr()).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     assert_eq!(get(gateway.status_addr(), "/healthz").await.status(), 200);
-    let ready = get(gateway.status_addr(), "/readyz").await;
-    assert_eq!(ready.status(), 503);
-    assert!(ready.text().starts_with("no configuration yet"), "{ready:?}");
+    eventually("the reason shows", async || {
+        let ready = get(gateway.status_addr(), "/readyz").await;
+        assert_eq!(ready.status(), 503);
+        ready.text().starts_with("no configuration yet: fetch the configuration at")
+    })
+    .await;
     assert!(tokio::time::timeout(Duration::from_millis(50), gateway.ready()).await.is_err());
     within(gateway.shutdown()).await;
 }
