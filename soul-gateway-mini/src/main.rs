@@ -1,3 +1,7 @@
-//! The binary.
+//! The binary; its story is [`soul_gateway_mini::app::main`], which the quick start and the tests run too.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    soul_gateway_mini::app::main(std::env::args_os())
+}

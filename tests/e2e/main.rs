@@ -1,1 +1,15 @@
-//! End-to-end stories.
+//! End-to-end stories: every part for real, on ports of their own, waiting for conditions and never for a time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod process;
+mod registration;
+mod settings;
+mod sync;
+
+use soul_tests::harness::Program;
+
+/// The program under test, as a process.
+fn program() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_gateway-under-test"))
+}

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use soul_client::soul_client;
 
 /// Both controllers, without their context path.
-#[must_use]
 pub fn router() -> Router {
     Router::new()
         .route("/order/save", post(order::save))

@@ -1,0 +1,231 @@
+//! The process: reads its settings, wires the parts, announces them, runs until a signal, drains.
+
+mod logging;
+mod signals;
+
+use std::{
+    error::Error as _,
+    ffi::OsString,
+    fmt,
+    io::{self, Write as _},
+    net::SocketAddr,
+    process::ExitCode,
+};
+
+use tracing::{error, info, warn};
+
+use self::signals::Signals;
+use crate::{
+    admin::{Admin, AdminError},
+    config::{Role, Settings},
+    gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource},
+};
+
+/// Exit code when it cannot run.
+const EXIT_FAILURE: u8 = 1;
+
+/// Exit code at a second signal: what shells report for a program that Ctrl-C ended.
+const EXIT_AT_ONCE: i32 = 130;
+
+/// The whole program: `args` begins with its name, as from [`std::env::args_os`].
+///
+/// Exit codes: 0 after a signal and draining, 1 when it cannot run, 2 for a bad setting, 130 at a second signal.
+#[must_use]
+pub fn main<I>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item = OsString>,
+{
+    let settings = match Settings::read(args) {
+        Ok(settings) => settings,
+        Err(error) => return ExitCode::from(error.report()),
+    };
+    logging::start(&settings);
+    let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(run(settings)),
+        Err(error) => Err(AppError::Runtime(error)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", chain(&error));
+            ExitCode::from(EXIT_FAILURE)
+        }
+    }
+}
+
+/// From the first part to the last: builds, announces, waits for a signal, drains.
+async fn run(settings: Settings) -> Result<(), AppError> {
+    // Before anything starts: a signal that comes meanwhile must not be lost.
+    let mut signals = Signals::listen().map_err(AppError::Runtime)?;
+    info!(version = env!("CARGO_PKG_VERSION"), data_dir = %settings.data_dir, "start");
+    let app = tokio::select! {
+        app = App::build(settings) => app?,
+        signal = signals.next() => {
+            info!(signal, "stop before anything was served");
+            return Ok(());
+        }
+    };
+    announce(&app.ready_line());
+    let signal = signals.next().await;
+    info!(signal, "drain; a second signal ends at once");
+    tokio::select! {
+        () = app.shutdown() => info!("stop"),
+        signal = signals.next() => {
+            error!(signal, "stop without draining");
+            std::process::exit(EXIT_AT_ONCE);
+        }
+    }
+    Ok(())
+}
+
+/// Tells scripts that wait for it. One write, so that the line arrives whole.
+fn announce(line: &str) {
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        error!(%error, "print the ready line to stdout");
+    }
+}
+
+/// The parts of this process, serving.
+#[derive(Debug)]
+pub struct App {
+    admin: Option<Admin>,
+    gateway: Option<Gateway>,
+}
+
+impl App {
+    /// Starts the parts that the settings ask for, and returns once they serve.
+    ///
+    /// A gateway alone serves once it has a configuration: from an admin, or the one kept on disk when no admin
+    /// answers. Until then its port is closed, so that whoever balances over gateways passes it over.
+    ///
+    /// # Errors
+    /// When a part cannot start; the parts started before it are stopped again.
+    pub async fn build(settings: Settings) -> Result<Self, AppError> {
+        let Settings { role, admin, gateway, admins, .. } = settings;
+        let admin = match role {
+            Role::Both | Role::Admin => Some(Admin::start(admin).await?),
+            Role::Gateway => None,
+        };
+        let source = match (role, &admin) {
+            (Role::Admin, _) => return Ok(Self { admin, gateway: None }),
+            (_, Some(admin)) => GatewaySource::Local(admin.image()),
+            (_, None) => GatewaySource::Admins(admins),
+        };
+        let app = Self { admin, gateway: None };
+        match serving(gateway, source).await {
+            Ok(gateway) => Ok(Self { gateway: Some(gateway), ..app }),
+            Err(error) => {
+                app.shutdown().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where the admin listens, if one runs.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::local_addr)
+    }
+
+    /// Where the gateway takes requests, if one runs.
+    #[must_use]
+    pub fn gateway_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().map(Gateway::local_addr)
+    }
+
+    /// Where the gateway tells its state, if one runs.
+    #[must_use]
+    pub fn status_addr(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().map(Gateway::status_addr)
+    }
+
+    /// `ready admin=http://… gateway=http://… status=http://…`, with the parts that run.
+    fn ready_line(&self) -> String {
+        let parts =
+            [("admin", self.admin_addr()), ("gateway", self.gateway_addr()), ("status", self.status_addr())];
+        let running =
+            parts.iter().filter_map(|(name, addr)| addr.map(|addr| format!(" {name}=http://{addr}")));
+        format!("ready{}", running.collect::<String>())
+    }
+
+    /// Stops the parts: the gateway drains first, so that it knows the upstreams to the end.
+    pub async fn shutdown(self) {
+        if let Some(gateway) = self.gateway
+            && let Drained::CutOff { connections } = gateway.shutdown().await
+        {
+            warn!(connections, "requests were cut off: they took longer than `--drain-timeout`");
+        }
+        if let Some(admin) = self.admin {
+            admin.shutdown().await;
+        }
+    }
+}
+
+/// A gateway that accepts requests.
+async fn serving(config: GatewayConfig, source: GatewaySource) -> Result<Gateway, AppError> {
+    let gateway = Gateway::start(config, source).await?;
+    info!(status = %gateway.status_addr(), "wait for the first configuration");
+    if gateway.ready().await { Ok(gateway) } else { Err(AppError::NotServing) }
+}
+
+/// Why the process cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppError {
+    /// The machine refused threads, timers or signals.
+    #[error("start the runtime")]
+    Runtime(#[source] io::Error),
+    /// An address cannot be listened on.
+    #[error("listen on `{address}` (`{flag}`)")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The flag that sets it.
+        flag: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The admin did not start.
+    #[error(transparent)]
+    Admin(AdminError),
+    /// The gateway did not start.
+    #[error(transparent)]
+    Gateway(GatewayError),
+    /// The gateway has its first configuration, and its port cannot be opened after all; the log says why.
+    #[error("open the port for requests (`--gateway-listen`)")]
+    NotServing,
+}
+
+impl From<AdminError> for AppError {
+    fn from(error: AdminError) -> Self {
+        match error {
+            AdminError::Bind { address, source } => Self::Listen { address, flag: "--admin-listen", source },
+            error => Self::Admin(error),
+        }
+    }
+}
+
+impl From<GatewayError> for AppError {
+    fn from(error: GatewayError) -> Self {
+        match error {
+            GatewayError::Listen { address, purpose, source } => {
+                let flag = if purpose == "status" { "--status-listen" } else { "--gateway-listen" };
+                Self::Listen { address, flag, source }
+            }
+            error => Self::Gateway(error),
+        }
+    }
+}
+
+/// An error with its causes in one line.
+fn chain(error: &AppError) -> impl fmt::Display {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

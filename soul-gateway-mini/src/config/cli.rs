@@ -1,0 +1,191 @@
+//! The command line: flags and their environment variables, subcommands, help.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use clap::{
+    ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
+
+use super::{
+    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::Area,
+    process::ProcessSettings,
+};
+
+/// A small Soul admin and gateway.
+///
+/// Without a subcommand both run in one process, and the gateway learns its configuration from the admin next
+/// to it. Once it serves, one line goes to stdout: `ready admin=http://… gateway=http://… status=http://…`.
+#[derive(Parser, Debug)]
+#[command(name = "soul-gateway-mini", version, max_term_width = 110, after_long_help = AFTER_HELP)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    part: Option<Part>,
+
+    /// File of settings: TOML, its keys are the long flags without dashes
+    #[arg(long, global = true, env = "SOUL_CONFIG", value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(super) process: ProcessSettings,
+
+    #[command(flatten)]
+    pub(super) admin: AdminSettings,
+
+    #[command(flatten)]
+    pub(super) gateway: GatewaySettings,
+}
+
+#[derive(Subcommand, Debug, Clone, Copy)]
+enum Part {
+    /// Runs the admin alone
+    Admin,
+    /// Runs the gateway alone; it takes requests once the first configuration is in
+    Gateway,
+}
+
+const AFTER_HELP: &str = "\
+A flag beats its environment variable, that beats the file, that beats the default. Flags may stand before or \
+after the subcommand.
+
+Exit codes: 0 after SIGINT or SIGTERM and draining, 1 when it cannot run, 2 for a bad setting, 130 at a second \
+signal.";
+
+/// The command with the default of every setting in its help.
+pub(super) fn command() -> Command {
+    let defaults = shown_defaults();
+    <Cli as clap::CommandFactory>::command().mut_args(|arg| {
+        // An empty variable counts as none: that is how scripts and container files switch one off.
+        let empty = arg.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+        let arg = if empty { arg.env(None::<&str>) } else { arg };
+        let arg = arg.hide_env_values(true).allow_negative_numbers(true);
+        if arg.get_env().is_none() || arg.get_long() == Some("config") {
+            return arg;
+        }
+        let default = defaults.iter().find(|(name, _)| arg.get_long() == Some(name));
+        let default = default.map_or("none", |(_, default)| default);
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        arg.help(format!("{help} [default: {default}]"))
+    })
+}
+
+/// Flag and default of every setting that has one, as they are written in the file.
+fn shown_defaults() -> Vec<(String, String)> {
+    let mut shown = Vec::new();
+    shown.extend(texts::<ProcessSettings>());
+    shown.extend(texts::<AdminSettings>());
+    shown.extend(texts::<GatewaySettings>());
+    shown
+}
+
+fn texts<A: Area>() -> Vec<(String, String)> {
+    let table = toml::Table::try_from(A::of(&A::Config::default())).unwrap_or_default();
+    let text = |value: toml::Value| match value {
+        toml::Value::String(text) => text,
+        toml::Value::Array(values) => {
+            let texts = values.iter().map(|value| value.as_str().unwrap_or_default());
+            texts.collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    };
+    table.into_iter().map(|(key, value)| (key, text(value))).collect()
+}
+
+/// Reads flags and environment.
+///
+/// # Errors
+/// An unknown flag, a bad value in a flag or a variable, a flag of a part that does not run; also `--help` and
+/// `--version`.
+pub(super) fn read<I>(args: I) -> Result<(Role, Cli), ConfigError>
+where
+    I: IntoIterator<Item = OsString>,
+{
+    let args: Vec<OsString> = args.into_iter().collect();
+    let matches = command().try_get_matches_from(&args).map_err(|error| name_variable(error, &args))?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let role = match cli.part {
+        None => Role::Both,
+        Some(Part::Admin) => Role::Admin,
+        Some(Part::Gateway) => Role::Gateway,
+    };
+    refuse_misplaced(role, &matches)?;
+    Ok((role, cli))
+}
+
+/// Refuses flags of a part that does not run. Only flags: one environment and one file may serve both parts.
+fn refuse_misplaced(role: Role, matches: &ArgMatches) -> Result<(), ConfigError> {
+    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    match role {
+        Role::Both => {
+            let remedy =
+                "the gateway learns from the admin in its own process; `soul-gateway-mini gateway` takes it";
+            refuse(matches, "admin", "--admin", None, remedy)
+        }
+        Role::Admin => {
+            let remedy = "it is a setting of the gateway, which does not run";
+            refuse_area::<GatewaySettings>(matches, "admin", remedy)
+        }
+        Role::Gateway => {
+            let remedy = "it is a setting of the admin, which does not run";
+            refuse_area::<AdminSettings>(matches, "gateway", remedy)
+        }
+    }
+}
+
+fn refuse_area<A: Args>(
+    matches: &ArgMatches,
+    subcommand: &'static str,
+    remedy: &'static str,
+) -> Result<(), ConfigError> {
+    let area = A::augment_args(Command::new(""));
+    area.get_arguments().try_for_each(|arg| {
+        let flag = format!("--{}", arg.get_long().unwrap_or_default());
+        refuse(matches, arg.get_id().as_str(), &flag, Some(subcommand), remedy)
+    })
+}
+
+fn refuse(
+    matches: &ArgMatches,
+    id: &str,
+    flag: &str,
+    subcommand: Option<&'static str>,
+    remedy: &'static str,
+) -> Result<(), ConfigError> {
+    match matches.value_source(id) {
+        Some(ValueSource::CommandLine) => {
+            Err(ConfigError::Misplaced { flag: flag.to_owned(), subcommand, remedy })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// clap names the flag even when the bad value came from the environment: names the variable instead.
+fn name_variable(error: clap::Error, args: &[OsString]) -> ConfigError {
+    let (Some(ContextValue::String(shown)), ErrorKind::ValueValidation | ErrorKind::InvalidValue) =
+        (error.get(ContextKind::InvalidArg), error.kind())
+    else {
+        return error.into();
+    };
+    let flag = shown.split_whitespace().next().unwrap_or_default();
+    let on_command_line = args.iter().any(|arg| {
+        let arg = arg.to_string_lossy();
+        arg == flag || arg.strip_prefix(flag).is_some_and(|rest| rest.starts_with('='))
+    });
+    let variable = format!("SOUL_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase());
+    match (on_command_line, env::var(&variable)) {
+        (false, Ok(value)) => ConfigError::Environment { variable, value, expected: expected(&error) },
+        _ => error.into(),
+    }
+}
+
+/// What is allowed, in the words of the value's type or of clap's list of names.
+fn expected(error: &clap::Error) -> String {
+    if let Some(source) = std::error::Error::source(error) {
+        return source.to_string();
+    }
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(names)) => format!("expected {}", names.join(", ")),
+        _ => error.to_string(),
+    }
+}

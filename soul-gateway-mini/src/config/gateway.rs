@@ -1,0 +1,235 @@
+//! Settings of the gateway.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use soul_client::balance;
+use url::Url;
+
+use super::{
+    layer::{Area, Written, settings_of},
+    value::{AdminUrl, AtLeast, Choice, Interval, ListenAddr, Named, Seconds, one_or_many},
+};
+use crate::{
+    gateway::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, context::PathPrefix},
+    model::matching::{AddressResolver, Invalids},
+};
+
+/// Where an admin listens by default.
+const DEFAULT_ADMIN: &str = "http://127.0.0.1:9095";
+
+/// Settings of the gateway.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[command(next_help_heading = "Gateway")]
+pub(super) struct GatewaySettings {
+    /// Where the gateway takes requests; port 0 takes a free one
+    #[arg(long, global = true, env = "SOUL_GATEWAY_LISTEN", value_name = "IP:PORT")]
+    pub(super) gateway_listen: Option<ListenAddr>,
+
+    /// Where the gateway answers `/healthz`, `/readyz`, `/metrics` and `/status`; port 0 takes a free one
+    #[arg(long, global = true, env = "SOUL_STATUS_LISTEN", value_name = "IP:PORT")]
+    pub(super) status_listen: Option<ListenAddr>,
+
+    /// Admin to learn the configuration from; repeat it, or list them with commas, for several (only with `gateway`)
+    #[arg(long, global = true, env = "SOUL_ADMIN", value_name = "URL", value_delimiter = ',')]
+    #[serde(deserialize_with = "one_or_many")]
+    pub(super) admin: Option<Vec<AdminUrl>>,
+
+    /// HTTP status of the gateway's own errors: `http` the proper ones (404, 502, 503, 504), `soul` those of Soul (200 and 500)
+    #[arg(long, global = true, env = "SOUL_ERROR_STATUS", value_name = "http|soul")]
+    pub(super) error_status: Option<Choice<ErrorStatus>>,
+
+    /// `Host` that upstreams see: `preserve` the caller's, `upstream` their own address, as from Soul
+    #[arg(long, global = true, env = "SOUL_HOST_HEADER", value_name = "preserve|upstream")]
+    pub(super) host_header: Option<Choice<HostHeader>>,
+
+    /// `X-Forwarded-For`, `-Proto`, `-Host`: `append` the caller (behind another proxy), `replace` what it sent (at the edge), `off` pass them on, as Soul
+    #[arg(long, global = true, env = "SOUL_FORWARDED", value_name = "append|replace|off")]
+    pub(super) forwarded: Option<Choice<Forwarded>>,
+
+    /// What is cut off a path: `auto` what a `context_path` rule says, else the first segment; or either alone
+    #[arg(
+        long,
+        global = true,
+        env = "SOUL_PATH_PREFIX",
+        value_name = "auto|context-path-rule|first-segment"
+    )]
+    pub(super) path_prefix: Option<Choice<PathPrefix>>,
+
+    /// Address that `ip` and `host` conditions see: of the `peer`, or the last one in `X-Forwarded-For` (behind a proxy)
+    #[arg(long, global = true, env = "SOUL_CALLER_ADDRESS", value_name = "peer|forwarded")]
+    pub(super) caller_address: Option<Choice<AddressResolver>>,
+
+    /// Upstreams with weight 0 or status false: `strict` never chooses them, `soul` may, as Soul does
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_CHOICE", value_name = "strict|soul")]
+    pub(super) upstream_choice: Option<Choice<balance::Choice>>,
+
+    /// Selectors and rules that cannot be evaluated: `refuse` leaves them out, `error` fails requests that reach them, as Soul
+    #[arg(long, global = true, env = "SOUL_INVALID_ENTRIES", value_name = "refuse|error")]
+    pub(super) invalid_entries: Option<Choice<Invalids>>,
+
+    /// How often the gateway itself asks every upstream whether it is alive, in seconds; 0 is never
+    #[arg(long, global = true, env = "SOUL_GATEWAY_CHECK_INTERVAL", value_name = "SECONDS")]
+    pub(super) gateway_check_interval: Option<Interval>,
+
+    /// How long such a question may take to connect, in seconds
+    #[arg(long, global = true, env = "SOUL_GATEWAY_CHECK_TIMEOUT", value_name = "SECONDS")]
+    pub(super) gateway_check_timeout: Option<Seconds>,
+
+    /// How long a connection to an upstream may take to be made, in seconds
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_CONNECT_TIMEOUT", value_name = "SECONDS")]
+    pub(super) upstream_connect_timeout: Option<Seconds>,
+
+    /// Further upstreams tried, whatever the rule's `retry` says, when a connection cannot be made; 0 is Soul's behaviour
+    #[arg(long, global = true, env = "SOUL_FAILOVER_LIMIT", value_name = "N")]
+    pub(super) failover_limit: Option<AtLeast<0>>,
+
+    /// How long an upstream that could not be connected to is passed over while others are there, in seconds; 0 is off
+    #[arg(long, global = true, env = "SOUL_SUSPECT_FOR", value_name = "SECONDS")]
+    pub(super) suspect_for: Option<Interval>,
+
+    /// How long an idle connection to an upstream is kept, in seconds; 0 keeps none
+    #[arg(long, global = true, env = "SOUL_POOL_IDLE_TIMEOUT", value_name = "SECONDS")]
+    pub(super) pool_idle_timeout: Option<Interval>,
+
+    /// Idle connections kept for one upstream
+    #[arg(long, global = true, env = "SOUL_POOL_MAX_IDLE", value_name = "N")]
+    pub(super) pool_max_idle: Option<AtLeast<0>>,
+
+    /// How long either side may pause inside a body, in seconds; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_BODY_IDLE_TIMEOUT", value_name = "SECONDS")]
+    pub(super) body_idle_timeout: Option<Interval>,
+
+    /// How long a caller may take to send the head of its next request, in seconds
+    #[arg(long, global = true, env = "SOUL_HEADER_READ_TIMEOUT", value_name = "SECONDS")]
+    pub(super) header_read_timeout: Option<Seconds>,
+
+    /// Longest head of a request, in bytes
+    #[arg(long, global = true, env = "SOUL_MAX_HEAD_BYTES", value_name = "BYTES")]
+    pub(super) max_head_bytes: Option<AtLeast<8192>>,
+
+    /// Most header lines of a request
+    #[arg(long, global = true, env = "SOUL_MAX_HEADERS", value_name = "N")]
+    pub(super) max_headers: Option<AtLeast<1>>,
+
+    /// Most connections of callers served at once; later ones wait
+    #[arg(long, global = true, env = "SOUL_MAX_CONNECTIONS", value_name = "N")]
+    pub(super) max_connections: Option<AtLeast<1>>,
+
+    /// Age of the last contact with an admin from which `/status` calls the configuration stale, in seconds
+    #[arg(long, global = true, env = "SOUL_STALE_AFTER", value_name = "SECONDS")]
+    pub(super) stale_after: Option<Seconds>,
+
+    /// How long a starting gateway waits for an admin before it serves the configuration kept on disk, in seconds
+    #[arg(long, global = true, env = "SOUL_KEPT_AFTER", value_name = "SECONDS")]
+    pub(super) kept_after: Option<Interval>,
+
+    /// How long an admin may take to accept a connection, in seconds
+    #[arg(long, global = true, env = "SOUL_SYNC_CONNECT_TIMEOUT", value_name = "SECONDS")]
+    pub(super) sync_connect_timeout: Option<Seconds>,
+
+    /// How long an admin may hold a poll, in seconds; Soul's admin holds 60
+    #[arg(long, global = true, env = "SOUL_SYNC_POLL_TIMEOUT", value_name = "SECONDS")]
+    pub(super) sync_poll_timeout: Option<Seconds>,
+
+    /// How long the whole of a fetched configuration may take to arrive, in seconds
+    #[arg(long, global = true, env = "SOUL_SYNC_FETCH_TIMEOUT", value_name = "SECONDS")]
+    pub(super) sync_fetch_timeout: Option<Seconds>,
+
+    /// First pause after no admin answered, in seconds; doubled at each further failure
+    #[arg(long, global = true, env = "SOUL_SYNC_BACKOFF_MIN", value_name = "SECONDS")]
+    pub(super) sync_backoff_min: Option<Seconds>,
+
+    /// Longest pause between two attempts while no admin answers, in seconds
+    #[arg(long, global = true, env = "SOUL_SYNC_BACKOFF_MAX", value_name = "SECONDS")]
+    pub(super) sync_backoff_max: Option<Seconds>,
+}
+
+/// What the gateway is given.
+#[derive(Clone, Debug)]
+pub(super) struct GatewayPart {
+    pub(super) config: GatewayConfig,
+    /// Admins to learn from, when there is none in the same process.
+    pub(super) admins: Vec<Url>,
+}
+
+impl Default for GatewayPart {
+    fn default() -> Self {
+        let admin = Url::parse(DEFAULT_ADMIN).expect("OK because the constant is a URL, as a test shows");
+        Self { config: GatewayConfig::default(), admins: vec![admin] }
+    }
+}
+
+impl Area for GatewaySettings {
+    settings_of!(GatewayPart {
+        gateway_listen => config.listen,
+        status_listen => config.status_listen,
+        admin => admins,
+        error_status => config.error_status,
+        host_header => config.host_header,
+        forwarded => config.forwarded,
+        path_prefix => config.path_prefix,
+        caller_address => config.caller_address,
+        upstream_choice => config.upstream_choice,
+        invalid_entries => config.invalid_entries,
+        gateway_check_interval => config.check_interval,
+        gateway_check_timeout => config.check_timeout,
+        upstream_connect_timeout => config.connect_timeout,
+        failover_limit => config.failover_limit,
+        suspect_for => config.suspect_for,
+        pool_idle_timeout => config.pool_idle_timeout,
+        pool_max_idle => config.pool_max_idle,
+        body_idle_timeout => config.body_idle_timeout,
+        header_read_timeout => config.header_read_timeout,
+        max_head_bytes => config.max_head_bytes,
+        max_headers => config.max_headers,
+        max_connections => config.max_connections,
+        stale_after => config.sync.stale_after,
+        kept_after => config.sync.kept_after,
+        sync_connect_timeout => config.sync.connect_timeout,
+        sync_poll_timeout => config.sync.poll_timeout,
+        sync_fetch_timeout => config.sync.fetch_timeout,
+        sync_backoff_min => config.sync.backoff_min,
+        sync_backoff_max => config.sync.backoff_max,
+    });
+}
+
+/// Names of the choices that have names of their own.
+macro_rules! named_already {
+    ($($type:ty),+) => {
+        $(impl Named for $type {
+            fn names() -> Vec<(&'static str, Self)> {
+                Self::ALL.iter().map(|choice| (choice.as_str(), *choice)).collect()
+            }
+        })+
+    };
+}
+named_already!(ErrorStatus, HostHeader, Forwarded);
+
+impl Named for PathPrefix {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![
+            ("auto", Self::Auto),
+            ("context-path-rule", Self::ContextPathRule),
+            ("first-segment", Self::FirstSegment),
+        ]
+    }
+}
+
+impl Named for AddressResolver {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("peer", Self::Peer), ("forwarded", Self::Forwarded)]
+    }
+}
+
+impl Named for balance::Choice {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("strict", Self::Strict), ("soul", Self::Soul)]
+    }
+}
+
+impl Named for Invalids {
+    fn names() -> Vec<(&'static str, Self)> {
+        vec![("refuse", Self::Refuse), ("error", Self::Error)]
+    }
+}

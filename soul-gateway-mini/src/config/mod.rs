@@ -1,0 +1,161 @@
+//! Settings: flags, environment and file are three ways to write the same ones.
+//!
+//! `process`, `admin` and `gateway` define them, `value` reads their texts, `cli` and `file` are the places they are written, and
+//! [`Settings`] is the outcome: complete, checked, the same whatever the way.
+
+mod admin;
+mod cli;
+mod error;
+mod file;
+mod gateway;
+mod layer;
+mod process;
+mod value;
+
+use std::{env, ffi::OsString, fs};
+
+use admin::AdminPart;
+
+pub use error::{ConfigError, FileMistake};
+use gateway::GatewayPart;
+use layer::Area;
+use process::{Process, ProcessSettings};
+use url::Url;
+use value::Token;
+pub use value::{BadValue, LogFilter, LogFormat};
+
+use crate::{
+    admin::{AdminConfig, DataDir},
+    gateway::GatewayConfig,
+};
+
+/// Which parts this process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Admin and gateway; the gateway learns from the admin directly.
+    Both,
+    /// The admin alone.
+    Admin,
+    /// The gateway alone.
+    Gateway,
+}
+
+/// Everything this process was told, complete and checked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Which parts run.
+    pub role: Role,
+    /// Folder of what must outlive the process.
+    pub data_dir: DataDir,
+    /// What is logged.
+    pub log_level: LogFilter,
+    /// How it is logged.
+    pub log_format: LogFormat,
+    /// Settings of the admin, should one run.
+    pub admin: AdminConfig,
+    /// Settings of the gateway, should one run.
+    pub gateway: GatewayConfig,
+    /// Admins that a gateway without one in its process learns from.
+    pub admins: Vec<Url>,
+}
+
+impl Settings {
+    /// Reads the command line, the environment and, where one is named, the file.
+    ///
+    /// `args` begins with the name of the program.
+    ///
+    /// # Errors
+    /// On any setting that is unknown, misplaced or not allowed; also on `--help` and `--version`, see
+    /// [`ConfigError::report`].
+    pub fn read<I>(args: I) -> Result<Self, ConfigError>
+    where
+        I: IntoIterator<Item = OsString>,
+    {
+        let (role, said) = cli::read(args)?;
+        let file = said.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
+        let process: Process = layered([file.process, rust_log()?, said.process]);
+        let admin: AdminPart = layered([file.admin, said.admin]);
+        let GatewayPart { config: mut gateway, admins } = layered([file.gateway, said.gateway]);
+        let mut admin = with_token(admin)?;
+        if let DataDir::Path(folder) = &process.data_dir {
+            admin.data = DataDir::Path(folder.join("admin"));
+            gateway.data_dir = Some(folder.join("gateway"));
+        } else {
+            admin.data = DataDir::Memory;
+        }
+        admin.drain_timeout = process.drain_timeout;
+        gateway.drain_timeout = process.drain_timeout;
+        check(&admin, &gateway)?;
+        let Process { data_dir, log_level, log_format, .. } = process;
+        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins })
+    }
+}
+
+/// The default with the layers over it, the lowest first.
+fn layered<A: Area, const N: usize>(layers: [A; N]) -> A::Config {
+    let mut config = A::Config::default();
+    layers.into_iter().for_each(|layer| layer.apply(&mut config));
+    config
+}
+
+/// The admin's configuration with its token, read from the file if there is one.
+fn with_token(part: AdminPart) -> Result<AdminConfig, ConfigError> {
+    let AdminPart { mut config, api_token, api_token_file } = part;
+    let token = match (api_token, api_token_file) {
+        (Some(_), Some(_)) => {
+            let problem = "`api-token` and `api-token-file` are both given; leave one out";
+            return Err(ConfigError::Contradiction(problem.to_owned()));
+        }
+        (token, None) => token,
+        (None, Some(file)) => {
+            let setting = "--api-token-file";
+            let unreadable = |source| ConfigError::Unreadable { file: file.clone(), setting, source };
+            let text = fs::read_to_string(&file).map_err(unreadable)?;
+            let bad = |bad: BadValue| {
+                ConfigError::Contradiction(format!("{} (`{setting}`): {bad}", file.display()))
+            };
+            Some(text.parse::<Token>().map_err(bad)?)
+        }
+    };
+    config.api_token = token.map(|Token(token)| token);
+    Ok(config)
+}
+
+/// Refuses values that are fine alone and not together.
+fn check(admin: &AdminConfig, gateway: &GatewayConfig) -> Result<(), ConfigError> {
+    if gateway.sync.backoff_max < gateway.sync.backoff_min {
+        return Err(ConfigError::Contradiction("`sync-backoff-max` is below `sync-backoff-min`".to_owned()));
+    }
+    let mut problems = gateway.problems();
+    if let Err(more) = admin.validate() {
+        problems.extend(more.iter().map(ToString::to_string));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigError::Contradiction(problems.join("; "))) }
+}
+
+/// What `RUST_LOG` says: it lies under the variable of `--log-level`, for those used to it.
+fn rust_log() -> Result<ProcessSettings, ConfigError> {
+    let log_level = match env::var("RUST_LOG") {
+        Ok(value) if !value.trim().is_empty() => match value.parse::<LogFilter>() {
+            Ok(filter) => Some(filter),
+            Err(bad) => {
+                let expected = bad.to_string();
+                return Err(ConfigError::Environment { variable: "RUST_LOG".to_owned(), value, expected });
+            }
+        },
+        _ => None,
+    };
+    Ok(ProcessSettings { log_level, ..ProcessSettings::default() })
+}
+
+/// The name most like `text`, if any is like it.
+fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const ALIKE: f64 = 0.8;
+
+    names
+        .map(|name| (strsim::jaro_winkler(text, name), name))
+        .filter(|(likeness, _)| *likeness > ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,148 @@
+//! Flags, environment and file: what is accepted, which one wins, and how a mistake is told.
+
+use std::{fs, path::PathBuf};
+
+use soul_tests::harness::{Output, text};
+use tempfile::TempDir;
+
+use crate::program;
+
+fn file(content: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("soul.toml");
+    fs::write(&path, content).unwrap();
+    (folder, path)
+}
+
+/// The program refused its settings, and says all of this on stderr.
+#[track_caller]
+fn assert_refused(output: &Output, said: &[&str]) {
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(output.stdout, "", "{output:?}");
+    for words in said {
+        assert!(output.stderr.contains(words), "`{words}` in {}", output.stderr);
+    }
+}
+
+#[tokio::test]
+async fn version_goes_to_stdout() {
+    let output = program().run(&["--version"]).await;
+    assert_eq!(output.code, Some(0));
+    assert_eq!(output.stdout, concat!("soul-gateway-mini ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[tokio::test]
+async fn help_shows_every_setting_with_default_unit_and_variable() {
+    let output = program().run(&["--help"]).await;
+    assert_eq!(output.code, Some(0));
+    let settings: Vec<_> =
+        output.stdout.split("\n      --").skip(1).filter(|s| s.contains("[env: SOUL_")).collect();
+    assert!(settings.len() >= 10, "{}", output.stdout);
+    for setting in settings {
+        let flag = setting.split_whitespace().next().unwrap();
+        let variable = format!("[env: SOUL_{}]", flag.replace('-', "_").to_uppercase());
+        assert!(setting.contains(&variable), "--{setting}");
+        assert!(flag == "config" || setting.contains("[default: "), "--{setting}");
+        if setting.contains("<SECONDS>") {
+            assert!(setting.contains("seconds"), "--{setting}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn unknown_flag_is_refused_with_the_nearest() {
+    let output = program().run(&["--admin-listn", "127.0.0.1:0"]).await;
+    assert_refused(&output, &["--admin-listn", "--admin-listen"]);
+}
+
+#[tokio::test]
+async fn unknown_subcommand_is_refused_with_the_nearest() {
+    assert_refused(&program().run(&["gatewy"]).await, &["gatewy", "gateway"]);
+}
+
+#[tokio::test]
+async fn bad_flag_names_the_flag_and_what_is_allowed() {
+    for (args, said) in [
+        (["--admin-listen", "localhost:9095"], ["--admin-listen", "write `127.0.0.1:9095`"]),
+        (["--gateway-listen", "127.0.0.1:70000"], ["--gateway-listen", "0 (any free one) to 65535"]),
+        (["--upstream-check-interval", "-1"], ["--upstream-check-interval", "from 0 to"]),
+        (["--upstream-check-interval", "NaN"], ["--upstream-check-interval", "from 0 to"]),
+        (["--upstream-check-interval", "10s"], ["--upstream-check-interval", "without a unit"]),
+        (["--log-format", "xml"], ["--log-format", "json"]),
+        (["--log-level", "loud"], ["--log-level", "`warn`"]),
+        (["--data-dir", ""], ["--data-dir", "memory"]),
+    ] {
+        assert_refused(&program().run(&args).await, &said);
+    }
+    let output = program().run(&["gateway", "--admin", "127.0.0.1:9095"]).await;
+    assert_refused(&output, &["--admin", "write `http://127.0.0.1:9095`"]);
+}
+
+#[tokio::test]
+async fn bad_variable_is_named() {
+    for (variable, value, said) in [
+        ("SOUL_ADMIN_LISTEN", "nowhere", "`IP:PORT`"),
+        ("SOUL_ADMIN", "http://a:1,b:2", "write `http://b:2`"),
+        ("SOUL_LOG_FORMAT", "xml", "json"),
+        ("SOUL_GATEWAY_CHECK_INTERVAL", "inf", "from 0 to"),
+        ("RUST_LOG", "loud", "`warn`"),
+    ] {
+        let output = program().env(variable, value).run(&["gateway"]).await;
+        assert_refused(&output, &[variable, value, said]);
+    }
+}
+
+#[tokio::test]
+async fn mistakes_in_the_file_are_all_told_with_their_lines() {
+    let (_folder, path) =
+        file("# mine\nadmin-listn = \"127.0.0.1:0\"\n\nupstream-check-interval = -5\nadmin = []\n");
+    let output = program().run(&["--config", text(&path)]).await;
+    let at = |line: usize| format!("{}:{line}: ", path.display());
+    assert_refused(
+        &output,
+        &[
+            &format!("{}`admin-listn`: no such setting; did you mean `admin-listen`?", at(2)),
+            &format!("{}`upstream-check-interval`: expected seconds from 0", at(4)),
+            &format!("{}`admin`: expected at least one", at(5)),
+        ],
+    );
+}
+
+#[tokio::test]
+async fn file_that_is_no_toml_or_not_there_is_named() {
+    let (_folder, path) = file("admin-listen\n");
+    assert_refused(&program().run(&["--config", text(&path)]).await, &[&format!("{}:1: ", path.display())]);
+    let output = program().env("SOUL_CONFIG", "/nowhere/soul.toml").run(&[]).await;
+    assert_refused(&output, &["/nowhere/soul.toml"]);
+}
+
+#[tokio::test]
+async fn flags_of_a_part_that_does_not_run_are_refused() {
+    for (args, said) in [
+        (&["admin", "--status-listen", "127.0.0.1:0"][..], ["`--status-listen`", "`admin`"]),
+        (&["--admin-listen", "127.0.0.1:0", "gateway"][..], ["`--admin-listen`", "`gateway`"]),
+        (&["--admin", "http://127.0.0.1:1"][..], ["`--admin`", "`soul-gateway-mini gateway`"]),
+    ] {
+        assert_refused(&program().run(args).await, &said);
+    }
+}
+
+/// An address of documentation, which no machine has: listening fails, and the message tells which one was tried.
+#[tokio::test]
+async fn flag_beats_variable_beats_file_beats_default() {
+    let (_folder, path) = file("admin-listen = \"203.0.113.3:9\"\ndata-dir = \"memory\"\n");
+    let flag = ["--admin-listen", "203.0.113.1:9"];
+    let variable = ("SOUL_ADMIN_LISTEN", "203.0.113.2:9");
+    let config = ["--config", text(&path)];
+
+    let of_file = program().run(&["admin", config[0], config[1]]).await;
+    let of_variable = program().env(variable.0, variable.1).run(&[config[0], config[1], "admin"]).await;
+    let of_flag =
+        program().env(variable.0, variable.1).run(&[flag[0], flag[1], "admin", config[0], config[1]]).await;
+    for (output, address) in
+        [(of_file, "203.0.113.3"), (of_variable, "203.0.113.2"), (of_flag, "203.0.113.1")]
+    {
+        assert_eq!(output.code, Some(1), "{output:?}");
+        assert!(output.stderr.contains(&format!("`{address}:9` (`--admin-listen`)")), "{}", output.stderr);
+    }
+}
