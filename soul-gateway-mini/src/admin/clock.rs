@@ -19,6 +19,12 @@ impl Clock {
         }))
     }
 
+    /// A clock made of a function.
+    #[cfg(test)]
+    pub(crate) fn of(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now_ms))
+    }
+
     /// Milliseconds since the epoch.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.0)()

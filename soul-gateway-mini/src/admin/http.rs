@@ -16,6 +16,7 @@ use soul_client::wire::soul::paths;
 
 use super::{
     answer::failure,
+    api,
     fetch::fetch,
     long_poll::listener,
     register::endpoint,
@@ -35,6 +36,7 @@ impl Doors {
         let router = Router::new()
             .merge(endpoint::routes())
             .merge(status::routes())
+            .merge(api::routes(&shared))
             .route(paths::CONFIGS_FETCH, get(fetch))
             // The polls themselves do not come here, see `call`.
             .route(paths::CONFIGS_LISTENER, axum::routing::post(wrong_method))

@@ -11,6 +11,7 @@
 //! durable by `persist`, and has `publish` make the new image. [`probe`] is a door of its own: it asks the upstreams.
 
 mod answer;
+mod api;
 mod body;
 mod clock;
 mod config;

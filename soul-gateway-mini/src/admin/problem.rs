@@ -3,6 +3,9 @@
 use std::fmt;
 
 use serde::Serialize;
+use soul_client::wire::soul::ConditionData;
+
+use crate::model::matching::Condition;
 
 /// One field that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +32,19 @@ impl Problem {
             problem: format!("unknown value `{value}`"),
             allowed: allowed.iter().map(|name| name.as_ref().to_owned()).collect(),
         }
+    }
+
+    /// What keeps a gateway from using a condition.
+    pub(crate) fn of_condition(condition: &ConditionData) -> Option<Self> {
+        let compiled = Condition::compile(Some(condition));
+        let error = compiled.problem()?;
+        Some(Self::new(error.condition_field().unwrap_or("condition"), error.to_string()))
+    }
+
+    /// The problem of a field of a part, seen from the whole.
+    pub(crate) fn inside(mut self, part: &str) -> Self {
+        self.field = format!("{part}.{}", self.field);
+        self
     }
 }
 

@@ -350,3 +350,6 @@ fn answer(job: Job, result: Result<Applied, SubmitError>) {
         let _ = reply.send(result);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -157,3 +157,6 @@ impl Work {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

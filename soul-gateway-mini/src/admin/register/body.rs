@@ -6,9 +6,12 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use soul_client::wire::{gson::is_blank, soul::MetaDataRegisterDto};
+use soul_client::wire::{
+    gson::is_blank,
+    soul::{ConditionData, MetaDataRegisterDto},
+};
 
-use super::{Dialect, Service, UnsupportedRpcType};
+use super::{Dialect, Service, UnsupportedRpcType, plan::condition, rule_operator};
 use crate::{
     admin::{probe::is_link_local, problem::Problem},
     model::Target,
@@ -179,6 +182,13 @@ impl Reader<'_> {
         if body.rule_name.as_deref().is_none_or(is_blank) {
             body.rule_name = body.path.clone(); // what every client does before it sends
         }
+        self.check_pattern(
+            "path",
+            body.path.as_deref().map(|path| condition(rule_operator(path), path.to_owned())),
+        );
+        let context = if *dialect == Dialect::Feb2021 { "context" } else { "contextPath" };
+        let pattern = body.context_path.as_deref().map(|path| condition("match", format!("{path}/**")));
+        self.check_pattern(context, pattern);
         if registers_node(*dialect, *service) {
             self.check_host(body, link_local);
             self.check_port(body.port);
@@ -203,6 +213,13 @@ impl Reader<'_> {
         let reported = self.problems.iter().any(|problem| problem.field == field);
         if value.is_none_or(is_blank) && !reported {
             self.problems.push(Problem::new(field, "is missing or empty"));
+        }
+    }
+
+    /// Refuses a path that no gateway could match with.
+    fn check_pattern(&mut self, field: &str, condition: Option<ConditionData>) {
+        if let Some(problem) = condition.as_ref().and_then(Problem::of_condition) {
+            self.problems.push(Problem::new(field, problem.problem));
         }
     }
 
@@ -345,6 +362,8 @@ mod tests {
             ("null", "body"),
             (&FEB.replace("\"path\":\"/http/order/save\"", "\"path\":{}"), "path"),
             (&FEB.replace("\"path\":\"/http/order/save\"", "\"path\":\" \""), "path"),
+            (&FEB.replace("\"path\":\"/http/order/save\"", "\"path\":\"/http/{a:[}/**\""), "path"),
+            (&FEB.replace("\"context\":\"/http\"", "\"context\":\"/{a:(}\""), "context"),
             (&FEB.replace("\"host\":\"10.0.0.2\",", ""), "host"),
             (&FEB.replace("10.0.0.2", "http://10.0.0.2"), "host"),
             (&FEB.replace("10.0.0.2", "10.0.0.256"), "host"),

@@ -587,7 +587,7 @@ fn plugin_of(rpc_type: Option<&str>) -> (&'static str, &'static str) {
 }
 
 /// The condition of a registered selector or rule.
-fn condition(operator: &str, value: String) -> ConditionData {
+pub(crate) fn condition(operator: &str, value: String) -> ConditionData {
     ConditionData {
         param_type: Some("uri".to_owned()),
         operator: Some(operator.to_owned()),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use soul_client::wire::{
-    gson,
-    soul::{ConditionData, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
+use soul_client::{
+    balance::LoadBalance,
+    wire::{
+        gson,
+        soul::{ConditionData, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
+    },
 };
 
 use super::{
@@ -259,6 +262,7 @@ impl Store {
         set(&mut rule.enabled, patch.enabled);
         set(&mut rule.loged, patch.logged);
         set(&mut rule.condition_data_list, patch.conditions.map(some_each));
+        check_handle(&rule)?;
         Ok(rule)
     }
 
@@ -312,6 +316,21 @@ impl Change {
     /// Nothing yet, about a row.
     fn of(id: &str) -> Self {
         Self { subject: Some(id.to_owned()), ..Self::default() }
+    }
+}
+
+/// A `divide` rule's handle must be one that gateways can use.
+fn check_handle(rule: &RuleData) -> Result<(), Rejected> {
+    if rule.plugin_name.as_deref() != Some(DIVIDE) {
+        return Ok(());
+    }
+    let text = rule.handle.as_deref().unwrap_or_default();
+    let handle: Option<DivideRuleHandle> =
+        gson::from_str(text).map_err(|e| invalid("handle", e.to_string()))?;
+    let balance = handle.and_then(|handle| handle.load_balance).unwrap_or_default();
+    match balance.parse::<LoadBalance>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(invalid("handle", error.to_string())),
     }
 }
 

@@ -354,3 +354,6 @@ impl Stored for Store {
         self.meta_data.iter().find(of_method).map(|row| (**row).clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

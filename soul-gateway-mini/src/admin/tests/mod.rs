@@ -1,6 +1,9 @@
 //! The admin as a whole, over real sockets.
 
+mod api;
+mod life;
 mod registration;
+mod sync;
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 /// The bodies of the example service, Feb-2021: specification, section 13.1.
-const FEB: [&str; 5] = [
+pub(super) const FEB: [&str; 5] = [
     r#"{"appName":"http","context":"/http","path":"/http/test/**","pathDesc":"","rpcType":"http","host":"10.0.0.2","port":8188,"ruleName":"/http/test/**","enabled":true,"registerMetaData":false}"#,
     r#"{"appName":"http","context":"/http","path":"/http/order/save","pathDesc":"Save order","rpcType":"http","host":"10.0.0.2","port":8188,"ruleName":"/http/order/save","enabled":true,"registerMetaData":false}"#,
     r#"{"appName":"http","context":"/http","path":"/http/order/findById","pathDesc":"Find by id","rpcType":"http","host":"10.0.0.2","port":8188,"ruleName":"/http/order/findById","enabled":true,"registerMetaData":false}"#,
