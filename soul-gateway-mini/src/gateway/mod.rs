@@ -5,7 +5,7 @@
 //!
 //! | step | where | on failure: status · Soul's code |
 //! |---|---|---|
-//! | accept: one snapshot, the request as conditions see it, its path parted | here, `plugin::context_path` | malformed: 400 · −100, no configuration yet: 503 · −106 |
+//! | accept: one snapshot, the request as conditions see it, its path parted | here, `plugin::context_path` | malformed: 400 · −100 |
 //! | match selector | `plugin::divide` | none: 404 · −107 |
 //! | match rule | `plugin::divide` | none: 404 · −102 |
 //! | pick upstream | `plugin::divide`, `soul_client::balance` | none may be chosen: 503 · −106 |

@@ -104,7 +104,7 @@ impl<'s> Record<'s> {
                 rule = self.rule.map(Rule::name),
                 upstream = self.tally.upstream.as_deref(),
                 retries = self.tally.retries,
-                elapsed_ms = took.as_secs_f64() * 1e3,
+                elapsed_ms = took.as_micros() as f64 / 1e3,
                 "{}",
                 Line(&self.tally)
             );

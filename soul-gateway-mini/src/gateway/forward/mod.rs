@@ -133,6 +133,7 @@ pub(super) async fn send(
 ) -> Result<Response<AnswerBody>, Refusal> {
     let rule = candidates.rule();
     let mut sending = Sending::new(forwarder, outbound, peer)?;
+    (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
     let mut budget =
         Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
     let mut deadline = Instant::now() + rule.timeout;

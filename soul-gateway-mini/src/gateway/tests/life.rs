@@ -1,15 +1,22 @@
 //! Start, change and end of a gateway under load.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tokio::{net::TcpStream, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{Drained, GatewayConfig},
-    peers::{Reply, Upstream, Wire, eventually, get, within},
+    peers::{Reply, Upstream, Wire, ask, eventually, get, within},
     setup::{Running, config, handle, rule, selector, service, upstreams},
 };
+
+const POST: &str = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 
 #[tokio::test]
 async fn requests_in_flight_end_before_the_gateway_does() {
@@ -149,4 +156,67 @@ async fn counters_and_turns_outlive_changes() {
         "{metrics}"
     );
     assert!(metrics.contains("soul_gateway_config_revision 7"), "{metrics}");
+}
+
+#[tokio::test]
+async fn connections_to_upstreams_are_few_and_idle_ones_are_closed() {
+    let upstream = Upstream::named("one").await;
+    let config = GatewayConfig { pool_idle_timeout: Duration::from_millis(200), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut callers = JoinSet::new();
+    for _ in 0..16 {
+        let address = running.address();
+        callers.spawn(async move {
+            for request in ["GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n", POST].iter().cycle().take(100) {
+                assert_eq!(ask(address, request).await.text(), "one");
+            }
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller.unwrap();
+    }
+    assert_eq!(upstream.seen().len(), 1600);
+    assert!(upstream.connections() <= 64, "{} connections for 16 callers", upstream.connections());
+    let open = async || running.status().await["connections"].clone();
+    eventually("idle ones are closed", async || open().await["upstreams"] == 0).await;
+    eventually("no caller is left", async || open().await["callers"] == 0).await;
+    assert_eq!(get(running.address(), "/http/x").await.text(), "one");
+}
+
+/// Log lines as they are written.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_log_tells_of_a_request_in_souls_words() {
+    let upstream = Upstream::named("one").await;
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+    get(running.address(), "/http/order/findById?id=95").await;
+    get(running.address(), "/none").await;
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let forwarded =
+        format!("The request urlPath is http://{}/order/findById?id=95, retryTimes is 0", upstream.address);
+    for line in [
+        "divide selector success match , selector name :/http",
+        "divide rule success match , rule name :/http/**",
+        &forwarded,
+        "The request was not forwarded",
+    ] {
+        assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
+    }
 }

@@ -82,8 +82,6 @@ impl DurationStats {
         let buckets = self.buckets.get()?;
         let bounds = BUCKETS.iter().copied().chain([f64::INFINITY]);
         let counts = bounds.zip(buckets.counts.iter().map(|c| c.load(Relaxed))).collect();
-        // Micros fit a float's 52 bits for 142 years of waiting.
-        #[allow(clippy::cast_precision_loss)]
         let sum = buckets.sum_micros.load(Relaxed) as f64 / 1e6;
         Some((sum, counts))
     }
