@@ -59,7 +59,7 @@ use self::{
 };
 use crate::{
     model::matching::AddressResolver,
-    sync::{Snapshot, StatusStats, Sync},
+    sync::{ConfigSync, Snapshot, StatusStats},
 };
 
 /// Target of the log lines that come with every request: one access line, and Soul's own lines for selectors and rules
@@ -68,7 +68,7 @@ pub const ACCESS_LOG: &str = "soul_gateway_mini::access";
 
 /// Answers requests.
 struct Requests {
-    sync: Sync,
+    sync: ConfigSync,
     forwarder: Forwarder,
     path_prefix: PathPrefix,
     resolver: AddressResolver,
@@ -78,7 +78,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(config: &GatewayConfig, sync: Sync, forwarder: Forwarder) -> Self {
+    fn new(config: &GatewayConfig, sync: ConfigSync, forwarder: Forwarder) -> Self {
         Self {
             sync,
             forwarder,

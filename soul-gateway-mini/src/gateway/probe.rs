@@ -13,13 +13,13 @@ use tokio::{
     time::{MissedTickBehavior, interval_at, timeout},
 };
 
-use crate::sync::{Destination, Snapshot, Sync};
+use crate::sync::{ConfigSync, Destination, Snapshot};
 
 /// Probes under way at once; one round over many dead upstreams takes little more than one timeout.
 const AT_ONCE: usize = 256;
 
 /// Probes every upstream of the serving configuration once an interval, for ever.
-pub(super) async fn rounds(sync: Sync, interval: Duration, limit: Duration) {
+pub(super) async fn rounds(sync: ConfigSync, interval: Duration, limit: Duration) {
     let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

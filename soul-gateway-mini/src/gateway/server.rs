@@ -25,7 +25,7 @@ use url::Url;
 use super::{GatewayConfig, GatewayError, Requests, forward::Forwarder, probe, status};
 use crate::{
     model::ConfigImage,
-    sync::{Kept, Local, LongPoll, SnapshotOptions, Sync, SyncStatus},
+    sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
 
 /// Pause after an error of `accept`, usually that the process may open no more files.
@@ -64,7 +64,7 @@ pub enum Drained {
 pub struct Gateway {
     local_addr: SocketAddr,
     status_addr: SocketAddr,
-    sync: Sync,
+    sync: ConfigSync,
     /// Whether the port for requests is open.
     open: watch::Receiver<bool>,
     requests: Arc<Requests>,
@@ -255,7 +255,7 @@ fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -
     GatewayError::Listen { address, purpose, source }
 }
 
-fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<Sync, GatewayError> {
+fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<ConfigSync, GatewayError> {
     let options = SnapshotOptions { choice: config.upstream_choice, invalids: config.invalid_entries };
     let (background, stop) = (&tasks.background, tasks.stop.clone());
     let settings = config.sync.clone();
@@ -263,11 +263,11 @@ fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Resul
         GatewaySource::Admins(admins) => {
             let kept = config.data_dir.as_deref().map(Kept::new);
             let source = LongPoll::new(&admins, &settings).map_err(GatewayError::Client)?;
-            Sync::start(source, kept, settings, options, background, stop)
+            ConfigSync::start(source, kept, settings, options, background, stop)
         }
         // An admin in this process has a store of its own, so there is nothing to keep.
         GatewaySource::Local(images) => {
-            Sync::start(Local::new(images), None, settings, options, background, stop)
+            ConfigSync::start(Local::new(images), None, settings, options, background, stop)
         }
     })
 }
@@ -333,7 +333,7 @@ impl Listening {
 /// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
 async fn open_and_accept(
     port: TcpSocket,
-    sync: Sync,
+    sync: ConfigSync,
     opened: watch::Sender<bool>,
     requests: Arc<Requests>,
     listening: Listening,

@@ -28,12 +28,12 @@ use super::{
     metrics::{self, Metrics},
     plugin::divide::{Selector, now_ms},
 };
-use crate::sync::{Refused, Snapshot, Sync, SyncStatus};
+use crate::sync::{ConfigSync, Refused, Snapshot, SyncStatus};
 
 /// What the answers are made of.
 #[derive(Clone)]
 pub(super) struct Watched {
-    pub(super) sync: Sync,
+    pub(super) sync: ConfigSync,
     pub(super) requests: Arc<Requests>,
     /// Connections of callers.
     pub(super) callers: TaskTracker,

@@ -36,6 +36,14 @@ pub enum SyncError {
         /// The last reason.
         source: Box<SyncError>,
     },
+    /// The answer was not read to its end, because the process stops or the reader failed.
+    #[error("read the configuration of `{admin}`")]
+    Interrupted {
+        /// The admin asked.
+        admin: String,
+        /// Why not.
+        source: tokio::task::JoinError,
+    },
     /// There is no admin to ask.
     #[error("no admin is given, name at least one")]
     NoAdminGiven,

@@ -30,7 +30,7 @@ pub(crate) use long_poll::LongPoll;
 pub(crate) use snapshot::{
     CONTEXT_PATH, DIVIDE, Destination, DivideRule, DivideSelector, Snapshot, SnapshotOptions, StatusStats,
 };
-pub(crate) use task::Sync;
+pub(crate) use task::ConfigSync;
 
 use crate::model::GroupData;
 

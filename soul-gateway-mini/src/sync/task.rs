@@ -16,12 +16,12 @@ use crate::model::ConfigData;
 
 /// What the rest of the gateway sees of the synchronisation.
 #[derive(Clone)]
-pub(crate) struct Sync {
+pub(crate) struct ConfigSync {
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     status: watch::Receiver<SyncStatus>,
 }
 
-impl Sync {
+impl ConfigSync {
     /// Starts to follow `source`; ends when `stop` is cancelled.
     pub(crate) fn start<S: Source>(
         source: S,

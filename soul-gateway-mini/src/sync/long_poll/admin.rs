@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE, redirect};
 use soul_client::wire::soul::ConfigGroup;
+use tokio::task;
 use url::{Url, form_urlencoded};
 
 use super::answer::{self, Echo, Fetched};
@@ -12,6 +13,10 @@ use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError};
 
 /// No configuration comes near this; a stream without end is cut here.
 const ANSWER_LIMIT: usize = 512 * 1024 * 1024;
+
+/// How long an idle connection to an admin is kept: below what servers keep theirs, since a poll that meets a closed one
+/// looks like a failing admin.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// One admin.
 pub(super) struct AdminApi {
@@ -29,6 +34,7 @@ pub(super) struct AdminApi {
 pub(super) fn http_client(config: &SyncConfig) -> Result<Client, reqwest::Error> {
     Client::builder()
         .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
         .redirect(redirect::Policy::limited(1))
         .no_proxy()
         .user_agent(concat!("soul-gateway-mini/", env!("CARGO_PKG_VERSION")))
@@ -60,7 +66,12 @@ impl AdminApi {
         let mut url = self.fetch_url.clone();
         url.query_pairs_mut().extend_pairs(groups.iter().map(|group| ("groupKeys", group.as_str())));
         let body = self.exchange(Attempt::Fetch, self.http.get(url).timeout(self.fetch_timeout)).await?;
-        answer::fetched(&body, groups).map_err(|e| self.answered(Attempt::Fetch, e))
+        let groups = groups.to_vec();
+        // A large configuration takes a while to read, and this thread may serve requests.
+        match task::spawn_blocking(move || answer::fetched(&body, &groups)).await {
+            Ok(fetched) => fetched.map_err(|e| self.answered(Attempt::Fetch, e)),
+            Err(error) => Err(SyncError::Interrupted { admin: self.name.clone(), source: error }),
+        }
     }
 
     /// Waits until a group differs from what is echoed, or the admin's patience ends: then none does.

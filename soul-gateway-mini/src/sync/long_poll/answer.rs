@@ -1,7 +1,7 @@
 //! Reading an admin's answers, tolerantly: unknown members are passed over, numbers may be strings, and an entry
 //! that cannot be read is refused without taking its group along.
 
-use std::{collections::HashMap, str::FromStr};
+use std::collections::HashMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -69,7 +69,9 @@ pub(super) fn fetched(body: &[u8], wanted: &[ConfigGroup]) -> Result<Vec<Fetched
 pub(super) fn changed(body: &[u8]) -> Result<Vec<ConfigGroup>, AnswerError> {
     let data = payload(body)?.map_or("null", RawValue::get);
     let names: Option<Vec<String>> = serde_json::from_str(data).map_err(|e| not_an_admin(body, e))?;
-    Ok(names.unwrap_or_default().iter().filter_map(|name| ConfigGroup::from_str(name).ok()).collect())
+    let names = names.unwrap_or_default();
+    // Each once, however often it is named.
+    Ok(ConfigGroup::ALL.into_iter().filter(|group| names.iter().any(|name| name == group.as_str())).collect())
 }
 
 /// The beginning of a body, fit for one line of a log.
@@ -193,9 +195,10 @@ mod tests {
 
     #[test]
     fn changed_groups_are_named_and_unknown_names_passed_over() {
-        let some = br#"{"code":200,"message":"success","data":["SELECTOR","PROXY_SELECTOR"]}
+        let some =
+            br#"{"code":200,"message":"success","data":["SELECTOR","PROXY_SELECTOR","PLUGIN","SELECTOR"]}
 "#;
-        assert_eq!(changed(some).unwrap(), [ConfigGroup::Selector]);
+        assert_eq!(changed(some).unwrap(), [ConfigGroup::Plugin, ConfigGroup::Selector]);
         assert_eq!(changed(br#"{"code":200,"message":"success","data":[]}"#).unwrap(), []);
         let invalid = br#"{"code":500,"message":"group param invalid:,0","data":null}"#;
         assert!(matches!(changed(invalid), Err(AnswerError::Refused { .. })));

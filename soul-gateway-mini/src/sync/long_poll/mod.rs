@@ -14,9 +14,15 @@ use url::Url;
 use self::{admin::AdminApi, answer::Echo, pace::Pace};
 use super::{Source, SyncConfig, SyncError, Update, chain};
 
+/// An admin, and whether it failed when it was last asked.
+struct Followable {
+    api: AdminApi,
+    failed: bool,
+}
+
 /// Follows one of several admins.
 pub(crate) struct LongPoll {
-    admins: Vec<AdminApi>,
+    admins: Vec<Followable>,
     followed: usize,
     /// What the followed admin wants echoed, one a group; `None` until its configuration was fetched whole.
     echoes: Option<[Echo; 5]>,
@@ -28,13 +34,14 @@ impl LongPoll {
     /// When the HTTP client cannot be built.
     pub(crate) fn new(admins: &[Url], config: &SyncConfig) -> Result<Self, reqwest::Error> {
         let http = admin::http_client(config)?;
-        let admins = admins.iter().map(|url| AdminApi::new(url, http.clone(), config)).collect();
+        let admin = |url| Followable { api: AdminApi::new(url, http.clone(), config), failed: false };
+        let admins = admins.iter().map(admin).collect();
         Ok(Self { admins, followed: 0, echoes: None, pace: Pace::default() })
     }
 
     /// Asks the followed admin: for everything at first contact, for changes from then on.
     async fn ask(&mut self) -> Result<Update, SyncError> {
-        let admin = &self.admins[self.followed];
+        let admin = &self.admins[self.followed].api;
         let Some(echoes) = &mut self.echoes else {
             let (echoes, learned) =
                 admin.fetch(&ConfigGroup::ALL).await?.into_iter().map(|f| (f.echo, f.learned)).unzip();
@@ -65,6 +72,31 @@ impl LongPoll {
         self.pace.changed();
         Ok(Update::Groups(learned))
     }
+
+    /// The followed admin answered.
+    fn works(&mut self) {
+        let admin = &mut self.admins[self.followed];
+        if admin.failed {
+            admin.failed = false;
+            tracing::info!(admin = admin.api.name(), "the admin answers again");
+        }
+    }
+
+    /// The followed admin failed; the next one is followed, from the start. Its first failure is told here if another
+    /// one is asked at once, else by whoever hears the error.
+    fn go_on(&mut self, error: &SyncError, others: bool) {
+        let admin = &mut self.admins[self.followed];
+        if others && !admin.failed {
+            tracing::warn!(
+                admin = admin.api.name(),
+                error = chain(error),
+                "the admin failed, asking the next one"
+            );
+        }
+        admin.failed = true;
+        self.echoes = None;
+        self.followed = (self.followed + 1) % self.admins.len();
+    }
 }
 
 /// The echoes of a full fetch, which come in the order of [`ConfigGroup::ALL`].
@@ -74,18 +106,19 @@ fn in_wire_order(echoes: Vec<Echo>) -> Option<[Echo; 5]> {
 
 impl Source for LongPoll {
     fn describe(&self) -> String {
-        self.admins.get(self.followed).map_or_else(String::new, |admin| admin.name().to_owned())
+        self.admins.get(self.followed).map_or_else(String::new, |admin| admin.api.name().to_owned())
     }
 
     async fn next(&mut self) -> Result<Update, SyncError> {
         let mut last = None;
-        for _ in 0..self.admins.len() {
+        for left in (0..self.admins.len()).rev() {
             match self.ask().await {
-                Ok(update) => return Ok(update),
+                Ok(update) => {
+                    self.works();
+                    return Ok(update);
+                }
                 Err(error) => {
-                    self.echoes = None;
-                    self.followed = (self.followed + 1) % self.admins.len();
-                    tracing::debug!(error = chain(&error), next = self.describe(), "an admin failed");
+                    self.go_on(&error, left > 0);
                     last = Some(error);
                 }
             }
