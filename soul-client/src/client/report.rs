@@ -35,6 +35,14 @@ impl Reporter {
             admins = self.admins,
             "registering with the soul admin"
         );
+        let listener = subject.listener.port();
+        if announced.port() != listener {
+            tracing::warn!(
+                announced = announced.port(),
+                listener,
+                "the announced port is not that of the listener, which is right only if something maps one to the other"
+            );
+        }
         if let Some(doubt) = announced.doubt() {
             tracing::warn!(address = %announced, "{doubt}; set `host` to an IPv4 address that the gateway reaches");
         }
