@@ -141,7 +141,7 @@ impl Client {
         deadline: Instant,
     ) -> Result<Lease, ConnectError> {
         if which == Connection::Any
-            && let Some(sender) = self.pool.take(address).await
+            && let Ok(Some(sender)) = timeout_at(deadline, self.pool.take(address)).await
         {
             return Ok(Lease::new(sender, true, Arc::clone(address), &self.pool));
         }

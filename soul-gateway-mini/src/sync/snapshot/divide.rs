@@ -166,3 +166,95 @@ fn timeout(millis: i64) -> Duration {
         _ => Duration::from_millis(DivideRuleHandle::default().timeout.unsigned_abs()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selector(upstreams: &[(&str, i32)]) -> SelectorData {
+        let list: Vec<_> = upstreams
+            .iter()
+            .map(|(url, weight)| DivideUpstream { weight: *weight, ..DivideUpstream::registered(*url) })
+            .collect();
+        SelectorData {
+            id: Some("1".to_owned()),
+            plugin_name: Some("divide".to_owned()),
+            match_mode: Some(0),
+            kind: Some(0),
+            enabled: Some(true),
+            handle: Some(DivideUpstream::write_handle(&list)),
+            ..SelectorData::default()
+        }
+    }
+
+    fn table(selectors: &[SelectorData], previous: Option<&DivideTable>) -> (DivideTable, Vec<Refused>) {
+        let mut inherited = previous.map(Inherited::from).unwrap_or_default();
+        let mut refused = Vec::new();
+        let make = |data: &SelectorData| Ok(inherited.selector(data, Choice::Strict, &mut refused));
+        let invalids = crate::model::matching::Invalids::Refuse;
+        let no_rule = |_: &SelectorData, _: &RuleData| Err(String::new());
+        let (table, entries) = PluginTable::compile("divide", selectors, &[], invalids, make, no_rule);
+        assert!(entries.is_empty(), "{entries:?}");
+        (table, refused)
+    }
+
+    fn only(table: &DivideTable) -> &DivideSelector {
+        table.selectors().next().expect("one selector").payload()
+    }
+
+    #[test]
+    fn every_upstream_has_its_destination_and_shares_it_by_address() {
+        let (first, refused) =
+            table(&[selector(&[("a:1", 1), (" b:2 ", 2), ("a:1", 3), ("c", 1), ("bad:", 1)])], None);
+        assert_eq!(refused.len(), 1);
+        let of = |selector: &DivideSelector| -> Vec<Arc<Destination>> {
+            let members = selector.upstreams().members();
+            members.iter().map(|m| Arc::clone(selector.destination(m).expect("a destination"))).collect()
+        };
+        let destinations = of(only(&first));
+        let addresses: Vec<_> = destinations.iter().map(|d| &**d.address()).collect();
+        assert_eq!(addresses, ["a:1", "b:2", "a:1", "c:80"]);
+        assert!(Arc::ptr_eq(&destinations[0], &destinations[2]));
+
+        let (second, _) = table(&[selector(&[("b:2", 5), ("a:1", 1)])], Some(&first));
+        let kept = of(only(&second));
+        assert!(Arc::ptr_eq(&kept[0], &destinations[1]) && Arc::ptr_eq(&kept[1], &destinations[0]));
+        assert!(Arc::ptr_eq(only(&first).stats(), only(&second).stats()));
+    }
+
+    #[test]
+    fn a_selector_whose_handle_cannot_be_read_keeps_its_requests_and_has_no_upstream() {
+        let broken = SelectorData { handle: Some("{".to_owned()), ..selector(&[]) };
+        let (table, refused) = table(&[broken], None);
+        assert!(only(&table).upstreams().members().is_empty());
+        assert!(refused[0].reason.ends_with("; it has no upstreams"), "{refused:?}");
+    }
+
+    #[test]
+    fn rules_are_read_once_and_what_cannot_be_served_is_refused() {
+        let inherited = Inherited::default();
+        let rule = |handle: &str| {
+            inherited.rule(&RuleData { handle: Some(handle.to_owned()), ..RuleData::default() })
+        };
+        for (handle, retry, millis) in [
+            (r#"{"loadBalance":"hash"}"#, 0, 3000),
+            (r#"{"loadBalance":"hash","retry":"2","timeout":"150"}"#, 2, 150),
+            (r#"{"loadBalance":"hash","retry":-1,"timeout":0}"#, 0, 3000),
+            (r#"{"loadBalance":"hash","timeout":-5}"#, 0, 3000),
+        ] {
+            let rule = rule(handle).unwrap();
+            assert_eq!((rule.balance, rule.retry), (LoadBalance::Hash, retry), "{handle}");
+            assert_eq!(rule.timeout, Duration::from_millis(millis), "{handle}");
+        }
+        for (handle, reason) in [
+            ("", "is blank"),
+            ("null", "is blank"),
+            ("{}", "unknown load balance ``"),
+            (r#"{"loadBalance":"Hash"}"#, "unknown load balance `Hash`, expected one of"),
+            (r#"{"loadBalance":"hash","timeout":"soon"}"#, "timeout"),
+        ] {
+            let refused = rule(handle).unwrap_err();
+            assert!(refused.contains(reason), "{handle}: {refused}");
+        }
+    }
+}
