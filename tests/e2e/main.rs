@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod balance;
+mod change;
+mod errors;
+mod probe;
 mod process;
 mod registration;
 mod settings;

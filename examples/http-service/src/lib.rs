@@ -15,7 +15,11 @@
 mod controllers;
 mod service;
 
-use std::{ffi::OsString, io::Write as _, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{IsTerminal as _, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 
@@ -38,7 +42,8 @@ where
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let terminal = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(terminal).init();
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -108,6 +108,38 @@ impl AdminApi {
         changed.iter().map(|group| group.as_str().unwrap_or_default().to_owned()).collect()
     }
 
+    /// The id of a row of `/api/v1` by its name; `kind` is `selectors`, `rules`, …
+    ///
+    /// # Panics
+    /// When there is none.
+    pub async fn id(&self, kind: &str, name: &str) -> String {
+        let answer = self.get(&format!("/api/v1/{kind}")).await;
+        let rows = answer["data"]["items"].as_array().unwrap_or_else(|| panic!("no list in {answer}"));
+        let row =
+            rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {answer}"));
+        row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
+    }
+
+    /// Changes a row of `/api/v1`, for example `rules/17`.
+    ///
+    /// # Panics
+    /// When the admin refuses.
+    pub async fn change(&self, path: &str, patch: Value) {
+        let url = format!("{}/api/v1/{path}", self.base);
+        let answer = self.http.patch(url).json(&patch).send().await.expect("the admin answers");
+        assert_eq!(answer.status(), 200, "{path} {patch}: {:?}", answer.text().await);
+    }
+
+    /// Deletes a row of `/api/v1`.
+    ///
+    /// # Panics
+    /// When the admin refuses.
+    pub async fn delete(&self, path: &str) {
+        let answer =
+            self.http.delete(format!("{}/api/v1/{path}", self.base)).send().await.expect("the admin answers");
+        assert_eq!(answer.status(), 200, "{path}: {:?}", answer.text().await);
+    }
+
     /// Gets JSON.
     ///
     /// # Panics
