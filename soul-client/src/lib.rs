@@ -1,4 +1,9 @@
-#![doc = include_str!("../README.md")]
+// The guide's examples need both features.
+#![cfg_attr(all(feature = "http", feature = "macros"), doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(all(feature = "http", feature = "macros")),
+    doc = "Parts of the Soul client that do without some feature; the guide is in the documentation with default features."
+)]
 
 pub mod balance;
 pub mod plan;

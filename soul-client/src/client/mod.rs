@@ -48,7 +48,8 @@ use crate::{
 ///
 /// # Examples
 ///
-/// ```no_run
+#[cfg_attr(feature = "macros", doc = "```no_run")]
+#[cfg_attr(not(feature = "macros"), doc = "```ignore")]
 /// use soul_client::{ClientConfig, SoulClient, soul_client};
 ///
 /// #[soul_client(path = "/order/save", desc = "Save order")]

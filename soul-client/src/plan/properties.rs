@@ -5,7 +5,7 @@ use crate::route::RpcType;
 
 /// The properties of a Soul client, as text and possibly absent, exactly as a configuration gives them.
 ///
-/// Services use [`ClientConfig`](crate::ClientConfig), which is typed and stricter; this is what
+/// Services use `ClientConfig` (feature `http`), which is typed and stricter; this is what
 /// it is turned into, and what the Java clients of either version start from.
 ///
 /// # Source
