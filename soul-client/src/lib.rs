@@ -34,7 +34,7 @@ pub use client::{AdminStatus, RouteState, RouteStatus, SoulClient, SoulClientBui
 #[cfg(feature = "http")]
 pub use config::{AdminsRule, ClientConfig, ClientConfigBuilder};
 pub use error::{Error, Problem};
-pub use plan::{Dialect, RegistrationPlan};
+pub use plan::{Dialect, RegistrationPlan, ShenyuVersion};
 
 /// Annotates the module of a file as a class, from inside that file.
 ///

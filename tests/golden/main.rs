@@ -11,4 +11,5 @@ mod node;
 mod random_balance_rules;
 mod register_dto;
 mod round_robin;
+mod shenyu_requests;
 mod warmup_weight;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::ClassDeclarations;
-use crate::route::{Annotation, Collected, Place};
+use crate::route::{Annotation, Collected, Place, Route};
 
 /// The attributes of one annotation; what [`Annotation`] says as a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct Attributes {
     pub enabled: bool,
     /// Whether metadata is registered too.
     pub register_meta_data: bool,
+    /// Module of the handler, or the annotated module itself; may be empty.
+    pub module: Cow<'static, str>,
+    /// Name of the handler; may be empty.
+    pub handler: Cow<'static, str>,
     /// Where it was declared.
     pub place: Option<Place>,
 }
@@ -36,11 +40,13 @@ impl Attributes {
             rpc_type: None,
             enabled: true,
             register_meta_data: false,
+            module: "".into(),
+            handler: "".into(),
             place: None,
         }
     }
 
-    fn of(annotation: &Annotation, place: Place) -> Self {
+    fn of(annotation: &Annotation, place: Place, module: &'static str, handler: &'static str) -> Self {
         Self {
             path: annotation.path.into(),
             rule_name: annotation.rule_name.into(),
@@ -48,8 +54,14 @@ impl Attributes {
             rpc_type: annotation.rpc_type.map(|rpc_type| rpc_type.as_str().into()),
             enabled: annotation.enabled,
             register_meta_data: annotation.register_meta_data,
+            module: module.into(),
+            handler: handler.into(),
             place: Some(place),
         }
+    }
+
+    fn of_route(route: &Route) -> Self {
+        Self::of(&route.annotation, route.place, route.module, route.handler)
     }
 }
 
@@ -77,12 +89,12 @@ impl From<&Collected> for ClassDeclarations {
     /// around them, and 2.3.0 would otherwise pass over them.
     fn from(collected: &Collected) -> Self {
         let classes = collected.classes.iter().map(|entry| {
-            let routes = entry.routes.iter().map(|route| Attributes::of(&route.annotation, route.place));
-            let annotation = Attributes::of(&entry.class.annotation, entry.class.place);
-            ClassDeclaration::new(Some(annotation), routes.collect())
+            let class = &entry.class;
+            let annotation = Attributes::of(&class.annotation, class.place, class.module, "");
+            ClassDeclaration::new(Some(annotation), entry.routes.iter().map(Attributes::of_route).collect())
         });
-        let free = collected.routes.iter().map(|route| Attributes::of(&route.annotation, route.place));
-        let free = ClassDeclaration::new(Some(Attributes::new("")), free.collect());
+        let free = collected.routes.iter().map(Attributes::of_route).collect();
+        let free = ClassDeclaration::new(Some(Attributes::new("")), free);
         Self(classes.chain([free]).collect())
     }
 }

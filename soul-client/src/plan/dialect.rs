@@ -1,7 +1,10 @@
 //! The seam between what is registered and what an admin wants to read.
 
 use super::{
-    Attributes, PlanError, Properties, Registration, soul_2_3_0::Soul230, soul_any::SoulAny,
+    Attributes, Instance, PlanError, Properties, Registration,
+    shenyu::{Shenyu, ShenyuVersion},
+    soul_2_3_0::Soul230,
+    soul_any::SoulAny,
     soul_feb2021::SoulFeb2021,
 };
 
@@ -16,11 +19,29 @@ pub enum Dialect {
     Feb2021,
     /// Exactly the bodies of the Java client 2.3.0.
     V2_3_0,
+    /// What an admin of Apache ShenYu reads.
+    Shenyu(ShenyuVersion),
+    /// Found out for each admin, without registering anything. A plan for it is one for the latest ShenYu,
+    /// whose rules are the strictest.
+    Auto,
 }
 
 impl Dialect {
     /// Every dialect.
-    pub const ALL: [Self; 3] = [Self::Any, Self::Feb2021, Self::V2_3_0];
+    pub const ALL: [Self; 12] = [
+        Self::Auto,
+        Self::Any,
+        Self::Feb2021,
+        Self::V2_3_0,
+        Self::Shenyu(ShenyuVersion::V2_4_0),
+        Self::Shenyu(ShenyuVersion::V2_4_1),
+        Self::Shenyu(ShenyuVersion::V2_4_2),
+        Self::Shenyu(ShenyuVersion::V2_4_3),
+        Self::Shenyu(ShenyuVersion::V2_5),
+        Self::Shenyu(ShenyuVersion::V2_6),
+        Self::Shenyu(ShenyuVersion::V2_7_0),
+        Self::Shenyu(ShenyuVersion::V2_7),
+    ];
 
     /// The word for it in a setting.
     #[must_use]
@@ -29,15 +50,28 @@ impl Dialect {
             Self::Any => "any",
             Self::Feb2021 => "feb2021",
             Self::V2_3_0 => "2.3.0",
+            Self::Shenyu(version) => version.as_str(),
+            Self::Auto => "auto",
         }
     }
 
     /// The one place that knows which room belongs to which dialect.
-    pub(super) fn rules(self) -> &'static dyn Rules {
+    pub(super) fn rules(self) -> Box<dyn Rules> {
         match self {
-            Self::Any => &SoulAny,
-            Self::Feb2021 => &SoulFeb2021,
-            Self::V2_3_0 => &Soul230,
+            Self::Any => Box::new(SoulAny),
+            Self::Feb2021 => Box::new(SoulFeb2021),
+            Self::V2_3_0 => Box::new(Soul230),
+            Self::Shenyu(version) => Box::new(Shenyu(version.profile())),
+            Self::Auto => Box::new(Shenyu(ShenyuVersion::V2_7.profile())),
+        }
+    }
+
+    /// Which ShenYu; `None` for Soul and for what is not known yet.
+    #[must_use]
+    pub const fn shenyu(self) -> Option<ShenyuVersion> {
+        match self {
+            Self::Shenyu(version) => Some(version),
+            _ => None,
         }
     }
 }
@@ -64,6 +98,20 @@ pub(super) trait Rules: Sync {
 
     /// The registration of one route, class or context path.
     fn register(&self, properties: &Properties, draft: &Draft<'_>) -> Result<Registration, PlanError>;
+
+    /// The same, once for each namespace where there are several.
+    fn register_all(
+        &self,
+        properties: &Properties,
+        draft: &Draft<'_>,
+    ) -> Vec<Result<Registration, PlanError>> {
+        vec![self.register(properties, draft)]
+    }
+
+    /// What is said of the instance itself, where routes do not say it.
+    fn instances(&self, _: &Properties) -> Result<Vec<Instance>, PlanError> {
+        Ok(Vec::new())
+    }
 }
 
 /// What is scanned.
@@ -95,8 +143,23 @@ impl<'a> Draft<'a> {
 
     /// Context path, class path and route path, one after the other: no slash is added or taken away.
     pub(super) fn path_below(&self, context_path: &str) -> String {
-        let path = self.attributes.map_or("/**", |attributes| &attributes.path);
-        [context_path, self.prefix, path].concat()
+        [context_path, self.prefix, self.path()].concat()
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.attributes.map_or("/**", |attributes| &attributes.path)
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        self.prefix
+    }
+
+    pub(super) fn module(&self) -> &str {
+        self.attributes.map_or("", |attributes| &attributes.module)
+    }
+
+    pub(super) fn handler(&self) -> &str {
+        self.attributes.map_or("", |attributes| &attributes.handler)
     }
 
     pub(super) fn rule_name(&self) -> &str {

@@ -10,7 +10,7 @@
 //! | `properties` | what a configuration says, as text: the input |
 //! | `declaration` | annotated classes and routes with owned text: the other input |
 //! | `dialect` | the seam: what differs from admin to admin |
-//! | `soul_feb2021`, `soul_2_3_0`, `soul_any` | one dialect each |
+//! | `soul_feb2021`, `soul_2_3_0`, `soul_any`, `shenyu` | one dialect each |
 //! | `zookeeper` | the same plan as nodes of a ZooKeeper registry |
 
 mod declaration;
@@ -19,6 +19,7 @@ mod java;
 mod plan_error;
 mod properties;
 mod registration;
+mod shenyu;
 mod soul_2_3_0;
 mod soul_any;
 mod soul_feb2021;
@@ -29,6 +30,7 @@ pub use dialect::Dialect;
 pub use plan_error::PlanError;
 pub use properties::Properties;
 pub use registration::{Registration, Repeat};
+pub use shenyu::{Heartbeat, Instance, Leave, ShenyuVersion};
 
 use dialect::{Draft, Mode};
 
@@ -62,6 +64,7 @@ use dialect::{Draft, Mode};
 pub struct RegistrationPlan {
     servers: Vec<String>,
     registrations: Vec<Registration>,
+    instances: Vec<Instance>,
     repeats: Vec<Repeat>,
     failures: Vec<PlanError>,
 }
@@ -88,10 +91,10 @@ impl RegistrationPlan {
         let rules = properties.dialect.rules();
         rules.check(properties, Mode::Annotations)?;
         if properties.is_full() {
-            return Ok(Self::of(properties, Vec::new()));
+            return Self::of(properties, Vec::new());
         }
         let drafts = classes.0.iter().flat_map(|class| drafts_of(class, rules.skips_unannotated()));
-        Ok(Self::of(properties, drafts.map(|draft| rules.register(properties, &draft)).collect()))
+        Self::of(properties, drafts.flat_map(|draft| rules.register_all(properties, &draft)).collect())
     }
 
     /// The part of the plan that registers the whole context path: nothing unless in full mode.
@@ -103,11 +106,11 @@ impl RegistrationPlan {
         if properties.is_full() || rules.checks_idle_full_mode() {
             rules.check(properties, Mode::Full)?;
         }
-        let whole = properties.is_full().then(|| rules.register(properties, &Draft::full()));
-        Ok(Self::of(properties, whole.into_iter().collect()))
+        let whole = properties.is_full().then(|| rules.register_all(properties, &Draft::full()));
+        Self::of(properties, whole.unwrap_or_default())
     }
 
-    fn of(properties: &Properties, results: Vec<Result<Registration, PlanError>>) -> Self {
+    fn of(properties: &Properties, results: Vec<Result<Registration, PlanError>>) -> Result<Self, PlanError> {
         let mut failures = Vec::new();
         let mut declared = Vec::with_capacity(results.len());
         for (order, result) in results.into_iter().enumerate() {
@@ -117,14 +120,23 @@ impl RegistrationPlan {
             }
         }
         let (registrations, repeats) = registration::sort_and_part(declared);
-        let servers = properties.dialect.rules().servers(properties);
-        Self { servers, registrations, repeats, failures }
+        let rules = properties.dialect.rules();
+        let instances = if registrations.is_empty() { Vec::new() } else { rules.instances(properties)? };
+        let servers = rules.servers(properties);
+        Ok(Self { servers, registrations, instances, repeats, failures })
     }
 
     /// The registrations, sorted by path; no two have the same path, rule name and kind.
     #[must_use]
     pub fn registrations(&self) -> &[Registration] {
         &self.registrations
+    }
+
+    /// What is said of the instance itself, one for each namespace, after all registrations; empty where these
+    /// say it, as with Soul.
+    #[must_use]
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances
     }
 
     /// What was declared again and is therefore left out; a Java client would send it too.
@@ -156,10 +168,13 @@ impl RegistrationPlan {
     #[must_use]
     pub fn shared_rule_names(&self) -> Vec<(&Registration, &Registration)> {
         let mut by_name: Vec<&Registration> = self.registrations.iter().collect();
-        by_name.sort_by_key(|registration| registration.rule_name());
+        let key = |registration: &Registration| {
+            (registration.rule_name().to_owned(), registration.namespace().map(str::to_owned))
+        };
+        by_name.sort_by_cached_key(|registration| key(registration));
         by_name
             .windows(2)
-            .filter(|pair| pair[0].rule_name() == pair[1].rule_name())
+            .filter(|pair| key(pair[0]) == key(pair[1]))
             .map(|pair| (pair[0], pair[1]))
             .collect()
     }

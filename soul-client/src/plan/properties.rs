@@ -36,6 +36,14 @@ pub struct Properties {
     pub full: Option<String>,
     /// Address of this machine, sent when `host` is blank.
     pub local_ip: String,
+    /// ShenYu only, `shenyu.namespace`: ids; none stands for the default one.
+    pub namespaces: Vec<String>,
+    /// ShenYu only, `props.protocol`: `http://` or `https://`.
+    pub protocol: String,
+    /// ShenYu only, `props.addPrefixed`: whether the gateway keeps the context path in front.
+    pub add_prefixed: bool,
+    /// ShenYu only: when the service started, milliseconds since 1970.
+    pub time_millis: Option<i64>,
 }
 
 impl Properties {
@@ -54,12 +62,21 @@ impl Properties {
             port: None,
             full: None,
             local_ip: local_ip.into(),
+            namespaces: Vec::new(),
+            protocol: "http://".to_owned(),
+            add_prefixed: false,
+            time_millis: None,
         }
     }
 
     /// `Boolean.parseBoolean` of the property.
     pub(super) fn is_full(&self) -> bool {
         self.full.as_deref().is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+
+    /// The port, if it is one.
+    pub(super) fn port_number(&self) -> Option<i32> {
+        java::parse_int(self.port.as_deref()).filter(|port| (1..=65_535).contains(port))
     }
 
     pub(super) fn host_or_local(&self) -> String {

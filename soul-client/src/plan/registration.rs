@@ -22,6 +22,8 @@ pub struct Registration {
     has_meta_data: bool,
     /// Position among the declarations; what a later write to the same node of a registry is decided by.
     order: usize,
+    /// ShenYu only.
+    namespace: Option<String>,
     /// The body as values, where a registry wants them (2.3.0).
     meta_data: Option<MetaDataRegisterDto>,
 }
@@ -51,12 +53,18 @@ impl Registration {
             place,
             has_meta_data,
             order: 0,
+            namespace: None,
             meta_data: None,
         })
     }
 
     pub(super) fn with_meta_data(mut self, meta_data: MetaDataRegisterDto) -> Self {
         self.meta_data = Some(meta_data);
+        self
+    }
+
+    pub(super) fn in_namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
         self
     }
 
@@ -104,6 +112,12 @@ impl Registration {
         self.has_meta_data
     }
 
+    /// Id of the namespace; `None` with Soul.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     /// The JSON text that is sent.
     #[must_use]
     pub fn body(&self) -> &str {
@@ -117,8 +131,8 @@ impl Registration {
     }
 
     /// What makes two declarations the same thing to an admin.
-    fn identity(&self) -> (&str, &str, &str) {
-        (&self.path, &self.rule_name, &self.rpc_type)
+    fn identity(&self) -> (&str, &str, &str, Option<&str>) {
+        (&self.path, &self.rule_name, &self.rpc_type, self.namespace())
     }
 
     fn compare(&self, other: &Self) -> Ordering {

@@ -26,7 +26,7 @@ impl Rules for SoulAny {
         if properties.rpc_type == RpcType::SpringCloud && java::is_blank(properties.app_name.as_deref()) {
             problems.push(missing_app_name());
         }
-        if port_of(properties).is_none() {
+        if properties.port_number().is_none() {
             let text = properties.port.as_deref().unwrap_or_default();
             problems.push(Problem::new(
                 "port",
@@ -61,7 +61,7 @@ impl Rules for SoulAny {
             path_desc: draft.desc(),
             rpc_type: Some(rpc_type.clone()),
             host: Some(properties.host_or_local()),
-            port: port_of(properties),
+            port: properties.port_number(),
             rule_name: Some(rule_name.clone()),
             enabled: draft.enabled(),
             register_meta_data: draft.register_meta_data(),
@@ -76,8 +76,4 @@ impl Rules for SoulAny {
         };
         Registration::new(label, &dto)
     }
-}
-
-fn port_of(properties: &Properties) -> Option<i32> {
-    java::parse_int(properties.port.as_deref()).filter(|port| (1..=65_535).contains(port))
 }

@@ -2,4 +2,5 @@
 //! tolerantly. No I/O.
 
 pub mod gson;
+pub mod shenyu;
 pub mod soul;
