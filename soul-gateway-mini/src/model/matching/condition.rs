@@ -163,3 +163,93 @@ impl Conditions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn condition(param_type: &str, operator: &str, name: &str, value: &str) -> Option<ConditionData> {
+        Some(ConditionData {
+            param_type: Some(param_type.to_owned()),
+            operator: Some(operator.to_owned()),
+            param_name: Some(name.to_owned()),
+            param_value: Some(value.to_owned()),
+        })
+    }
+
+    fn hold(mode: Option<i32>, list: Option<&[Option<ConditionData>]>) -> Result<bool, MatchError> {
+        let mut headers = HeaderMap::new();
+        headers.append("X-A", "1".parse().unwrap());
+        headers.append("X-A", "2".parse().unwrap());
+        let view = RequestView::new("GET", "/a%20b", Some("q=x+y&q=z"), &headers, [10, 0, 0, 2].into());
+        Conditions::compile(mode, list).hold(&view).map_err(Clone::clone)
+    }
+
+    #[test]
+    fn every_part_of_a_request_can_be_asked_for() {
+        for (param_type, name, value) in [
+            ("uri", "/", "/a b"),
+            ("query", "q", "x y"),
+            ("header", "x-a", "1"),
+            ("host", "", "10.0.0.2"),
+            ("ip", "", "10.0.0.2"),
+            ("req_method", "", "GET"),
+        ] {
+            assert_eq!(
+                hold(Some(0), Some(&[condition(param_type, "=", name, value)])),
+                Ok(true),
+                "{param_type}"
+            );
+            assert_eq!(
+                hold(Some(0), Some(&[condition(param_type, "=", name, "no")])),
+                Ok(false),
+                "{param_type}"
+            );
+        }
+        // Without a context there is no field; a header that cannot be has no value.
+        assert_eq!(hold(Some(0), Some(&[condition("post", "=", "module", "x")])), Ok(false));
+        assert_eq!(hold(Some(0), Some(&[condition("header", "=", "not a name", "x")])), Ok(false));
+    }
+
+    #[test]
+    fn empty_lists_hold_if_all_must() {
+        for (mode, expected) in [(0, true), (1, false), (2, true), (-1, true)] {
+            assert_eq!(hold(Some(mode), Some(&[])), Ok(expected), "{mode}");
+        }
+        assert_eq!(hold(None, Some(&[])), Err(MatchError::NoMatchMode));
+        assert_eq!(hold(Some(0), None), Err(MatchError::NoConditions));
+    }
+
+    #[test]
+    fn nothing_is_tried_once_the_result_is_known() {
+        let (yes, no) = (condition("ip", "like", "", "10."), condition("ip", "like", "", "11."));
+        let broken = condition("ip", ">", "", "1");
+        let tried = |mode, first: &Option<ConditionData>| {
+            hold(Some(mode), Some(&[first.clone(), broken.clone(), None])).ok()
+        };
+        assert_eq!((tried(1, &yes), tried(0, &no)), (Some(true), Some(false)));
+        assert_eq!((tried(1, &no), tried(0, &yes)), (None, None));
+    }
+
+    #[test]
+    fn a_problem_names_its_field() {
+        let list = [condition("uri", "=", "/", "/a"), condition("uri", "regEx", "/", "[")];
+        let (field, reason) = Conditions::compile(Some(0), Some(&list)).problem("conditionList").unwrap();
+        assert_eq!(field, "conditionList[1].paramValue");
+        assert!(matches!(reason, MatchError::Regex(_)));
+        let shown = |condition: Option<ConditionData>| {
+            Condition::compile(condition.as_ref()).problem().unwrap().to_string()
+        };
+        assert_eq!(shown(None), "is null, expected a condition");
+        assert_eq!(
+            shown(condition("cookie", "=", "a", "b")),
+            "is `cookie`, expected one of `uri`, `query`, `header`, `host`, `ip`, `post`, `req_method`"
+        );
+        assert_eq!(
+            shown(condition("uri", ">", "a", "b")),
+            "is `>`, expected one of `match`, `=`, `like`, `regEx`"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, cell::OnceCell, fmt, net::IpAddr};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use soul_client::balance::{JavaIpText, java_ip_text};
 
 use super::decode;
 
@@ -49,7 +50,14 @@ pub struct RequestView<'a> {
     resolver: AddressResolver,
     context: Option<&'a (dyn ContextFields + Sync)>,
     path: OnceCell<Cow<'a, str>>,
-    host: OnceCell<Box<str>>,
+    caller: OnceCell<Caller>,
+}
+
+/// Where the request comes from.
+enum Caller {
+    Address(JavaIpText),
+    /// A name in `X-Forwarded-For`.
+    Name(Box<str>),
 }
 
 impl fmt::Debug for RequestView<'_> {
@@ -87,7 +95,7 @@ impl<'a> RequestView<'a> {
             resolver: AddressResolver::default(),
             context: None,
             path: OnceCell::new(),
-            host: OnceCell::new(),
+            caller: OnceCell::new(),
         }
     }
 
@@ -138,10 +146,10 @@ impl<'a> RequestView<'a> {
     /// The address of the caller as text in Java's form, or the name that `X-Forwarded-For` gives.
     #[must_use]
     pub fn host(&self) -> &str {
-        self.host.get_or_init(|| match self.forwarded() {
-            Some(text) => parse_ip(&text).map_or_else(|| text.into(), |ip| java_ip(ip).into()),
-            None => java_ip(self.peer).into(),
-        })
+        match self.caller() {
+            Caller::Address(text) => text,
+            Caller::Name(name) => name,
+        }
     }
 
     /// The address of the caller as text in Java's form.
@@ -149,7 +157,20 @@ impl<'a> RequestView<'a> {
     /// `None` when `X-Forwarded-For` gives a name: Java would ask the DNS for it while matching.
     #[must_use]
     pub fn ip(&self) -> Option<&str> {
-        Some(self.host()).filter(|host| parse_ip(host).is_some())
+        match self.caller() {
+            Caller::Address(text) => Some(text),
+            Caller::Name(_) => None,
+        }
+    }
+
+    fn caller(&self) -> &Caller {
+        self.caller.get_or_init(|| match self.forwarded() {
+            None => Caller::Address(java_ip_text(self.peer)),
+            Some(text) => match parse_ip(&text) {
+                Some(ip) => Caller::Address(java_ip_text(ip)),
+                None => Caller::Name(text.into()),
+            },
+        })
     }
 
     /// A field of the context.
@@ -184,10 +205,62 @@ fn parse_ip(text: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// The text of an address as Java writes it: IPv6 in eight groups, none left out.
-fn java_ip(ip: IpAddr) -> String {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => ip.segments().map(|group| format!("{group:x}")).join(":"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view<'a>(headers: &'a HeaderMap, resolver: AddressResolver) -> RequestView<'a> {
+        let peer = IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]);
+        RequestView::new("GET", "/a%20b", Some("x=1"), headers, peer).with_resolver(resolver)
+    }
+
+    fn caller(lines: &[&str], resolver: AddressResolver) -> (String, Option<String>) {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(X_FORWARDED_FOR, line.parse().unwrap());
+        }
+        let view = view(&headers, resolver);
+        (view.host().to_owned(), view.ip().map(str::to_owned))
+    }
+
+    #[test]
+    fn the_caller_is_the_peer_unless_forwarding_is_trusted() {
+        let peer = || ("0:0:0:0:0:0:0:1".to_owned(), Some("0:0:0:0:0:0:0:1".to_owned()));
+        assert_eq!(caller(&["203.0.113.7"], AddressResolver::Peer), peer());
+        let ip = |text: &str| (text.to_owned(), Some(text.to_owned()));
+        for (lines, expected) in [
+            (vec!["203.0.113.7"], ip("203.0.113.7")),
+            (vec!["10.9.9.9, 203.0.113.7"], ip("203.0.113.7")),
+            (vec!["10.9.9.9, "], ip("10.9.9.9")),
+            (vec!["2001:db8::5"], ip("2001:db8:0:0:0:0:0:5")),
+            (vec!["[2001:db8::5]"], ip("2001:db8:0:0:0:0:0:5")),
+            (vec!["client.example"], ("client.example".to_owned(), None)),
+            (vec!["10.9.9.9,203.0.113.7"], ("10.9.9.9,203.0.113.7".to_owned(), None)),
+            (vec!["203.0.113.7", "1.1.1.1"], peer()),
+            (vec![""], peer()),
+            (vec![], peer()),
+        ] {
+            assert_eq!(caller(&lines, AddressResolver::Forwarded), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn header_bytes_beyond_ascii_are_latin_1() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-a", HeaderValue::from_bytes(b"caf\xe9").unwrap());
+        let view = view(&headers, AddressResolver::Peer);
+        assert_eq!(view.header(&HeaderName::from_static("x-a")).as_deref(), Some("café"));
+        assert_eq!(view.header(&HeaderName::from_static("x-b")), None);
+    }
+
+    #[test]
+    fn only_an_escaped_path_is_copied() {
+        let headers = HeaderMap::new();
+        let escaped = view(&headers, AddressResolver::Peer);
+        assert_eq!((escaped.path(), escaped.raw_path()), ("/a b", "/a%20b"));
+        let raw_path = "/plain";
+        let plain = RequestView::new("GET", raw_path, None, &headers, [127, 0, 0, 1].into());
+        assert!(std::ptr::eq(plain.path(), raw_path));
+        assert_eq!((plain.query("x"), escaped.query("x").as_deref()), (None, Some("1")));
     }
 }

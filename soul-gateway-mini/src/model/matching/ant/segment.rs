@@ -154,6 +154,12 @@ fn java_text(pieces: &[Piece<'_>]) -> String {
         .collect()
 }
 
+/// [`java_text`] of a segment as written.
+#[cfg(test)]
+pub(super) fn java_text_of(text: &str) -> String {
+    java_text(&pieces(text))
+}
+
 /// Text with `?` and runs: a beginning, and behind a run texts in order and an end.
 #[derive(Debug)]
 pub(super) struct Glob {
