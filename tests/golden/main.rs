@@ -15,6 +15,7 @@ mod hash_values;
 mod match_mode;
 mod operators;
 mod random_balance_rules;
+mod real_url;
 mod register_dto;
 mod round_robin;
 mod shenyu_requests;

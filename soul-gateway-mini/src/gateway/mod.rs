@@ -32,6 +32,7 @@
 
 pub mod config;
 pub mod context;
+pub mod real_url;
 
 mod error;
 mod forward;
