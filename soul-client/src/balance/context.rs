@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::{soul, state::UpstreamState};
 
 /// What a choice depends on.
@@ -16,7 +18,8 @@ use super::{soul, state::UpstreamState};
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct PickContext<'a> {
-    /// The time, milliseconds since the epoch; decides on warm-up.
+    /// The time, milliseconds since the epoch; decides on warm-up, ejections and how old a response time is. A coarse
+    /// clock is enough, one that goes back is not.
     pub now_ms: i64,
     /// What `hash` hashes: the caller's address.
     pub key: Option<Key<'a>>,
@@ -57,8 +60,33 @@ impl<'a> PickContext<'a> {
         match self.key {
             Some(Key::Text(text)) => soul::hash(text),
             Some(Key::SoulHash(hash)) => hash,
+            #[allow(clippy::cast_possible_truncation)]
+            Some(Key::Hash(hash)) => hash as u32,
             None => soul::hash("null"),
         }
+    }
+
+    /// The key as 64 bits, by XXH3; by chance if there is none, so that requests without a key spread over all.
+    pub(super) fn hash64(&self) -> u64 {
+        match self.key {
+            Some(Key::Text(text)) => xxh3_64(text.as_bytes()),
+            Some(Key::SoulHash(hash)) => xxh3_64(&hash.to_le_bytes()),
+            Some(Key::Hash(hash)) => hash,
+            None => {
+                let half = || u64::from(self.random.below(u32::MAX));
+                xxh3_64(&(half() << 32 | half()).to_le_bytes())
+            }
+        }
+    }
+
+    /// A number from 0 up to but not including `bound`; 0 if that is 0.
+    pub(super) fn below(&self, bound: usize) -> usize {
+        self.random.below(u32::try_from(bound).unwrap_or(u32::MAX).max(1)) as usize
+    }
+
+    /// True with a probability.
+    pub(super) fn chance(&self, probability: f64) -> bool {
+        f64::from(self.random.below(1 << 24)) < probability * f64::from(1 << 24)
     }
 }
 
@@ -81,6 +109,8 @@ pub enum Key<'a> {
     Text(&'a str),
     /// Already hashed by [`soul::hash`].
     SoulHash(u32),
+    /// Already hashed by whatever the caller likes; all 64 bits should be well mixed.
+    Hash(u64),
 }
 
 /// Where chance comes from. Closures are sources too.
@@ -164,6 +194,7 @@ impl Tried {
 
     /// Whether none was tried.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -171,11 +202,14 @@ impl Tried {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn more_than_eight_are_remembered() {
-        let states: Vec<_> = (0..20).map(|i| UpstreamState::new("http://", &i.to_string())).collect();
+        let states: Vec<_> =
+            (0..20).map(|i| UpstreamState::new("http://", &i.to_string(), &Arc::default())).collect();
         let mut tried = Tried::new();
         assert!(tried.is_empty());
         for (i, state) in states.iter().enumerate() {

@@ -1,11 +1,15 @@
 //! Choosing an upstream: pure arithmetic, no I/O, no clock and no randomness but by argument.
 //!
-//! An [`UpstreamSet`] is built once for each change of a list and is immutable afterwards; what is learnt at run time
-//! (health, requests in flight, the position of round robin) lives beside it and outlives it.
-//! [`UpstreamSet::pick`] answers one question: which upstream serves this request?
+//! What is built for a list is immutable; what is learnt at run time (health, requests in flight, response times, ejections) is the
+//! [`UpstreamState`] beside it and outlives it. The same core serves the gateway, for its callers, and the SDK:
 //!
-//! The same core serves the gateway, for its callers, and the SDK. Soul's own arithmetic, oddities
-//! included, is in [`soul`].
+//! | | for | chooses by |
+//! |---|---|---|
+//! | [`UpstreamSet`] | the rules of one selector | Soul's three ways, any of them at each request |
+//! | [`Balancer`], [`Snapshot`] | the calls to one service | one [`policy`] of many, with [`OutlierDetector`], panic threshold and [`SlowStart`] |
+//!
+//! A choice takes no lock, allocates nothing and waits for nobody. A [`Pick`] counts its request in and, when completed, records
+//! how it ended. Soul's own arithmetic, oddities included, is in [`soul`].
 //!
 //! # Where we differ from Soul
 //! | situation | Soul ([`Choice::Soul`]) | ours ([`Choice::Strict`], the default) |
@@ -42,18 +46,32 @@
 //! ```
 
 mod address;
+mod balancer;
+mod check;
 mod context;
+mod group;
 mod load_balance;
-mod policy;
+mod members;
+mod outlier;
+mod pick;
+pub mod policy;
 mod set;
+mod slow_start;
+mod snapshot;
 pub mod soul;
 mod state;
 mod upstream;
 
 pub use address::{JavaIpText, java_ip_text};
+pub use balancer::Balancer;
+pub use check::{CheckSettings, HealthTrack};
 pub use context::{FastRandom, Key, PickContext, RandomSource, Tried};
 pub use load_balance::{LoadBalance, UnknownLoadBalance};
+pub use outlier::{OutlierDetector, Verdict};
+pub use pick::{Outcome, Pick};
 pub use set::{Choice, Member, UpstreamSet};
+pub use slow_start::SlowStart;
+pub use snapshot::{Settings, Snapshot};
 pub use state::{Health, InFlight, UpstreamState};
 pub use upstream::Upstream;
 

@@ -4,7 +4,10 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use super::{
     context::PickContext,
+    group::Group,
     load_balance::LoadBalance,
+    members::Members,
+    pick::{Pick, Recorder},
     policy::{HashPicker, Picker, RandomPicker, RoundRobinPicker},
     state::{Health, UpstreamState},
     upstream::Upstream,
@@ -26,6 +29,7 @@ pub enum Choice {
 pub struct Member {
     upstream: Upstream,
     state: Arc<UpstreamState>,
+    recorder: Arc<Recorder>,
 }
 
 impl Member {
@@ -40,12 +44,72 @@ impl Member {
     pub fn state(&self) -> &Arc<UpstreamState> {
         &self.state
     }
+
+    /// Begins a request at it, of which also the outcome is recorded.
+    pub fn begin(self: &Arc<Self>, now_ms: i64) -> Pick {
+        Pick::new(self, None, now_ms)
+    }
+
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+}
+
+/// Members with the states that outlive them; what sets and snapshots have in common.
+pub(super) struct MemberList {
+    pub(super) members: Box<[Arc<Member>]>,
+    /// The members' states again, which saves a choice one step through memory.
+    pub(super) states: Box<[Arc<UpstreamState>]>,
+    pub(super) group: Arc<Group>,
+    /// Those that had no state before.
+    pub(super) newcomers: Vec<usize>,
+}
+
+impl MemberList {
+    /// Gives every upstream the state it had, or a new one.
+    pub(super) fn build(upstreams: Vec<Upstream>, previous: Option<&Self>, recorder: &Arc<Recorder>) -> Self {
+        let group = previous.map_or_else(Arc::default, |p| Arc::clone(&p.group));
+        let mut states: HashMap<(String, String), Arc<UpstreamState>> = previous
+            .iter()
+            .flat_map(|previous| &previous.states)
+            .map(|s| ((s.protocol().to_owned(), s.url().to_owned()), Arc::clone(s)))
+            .collect();
+        let mut newcomers = Vec::new();
+        let member = |(index, upstream): (usize, Upstream)| {
+            let key = (upstream.protocol().to_owned(), upstream.url().to_owned());
+            let state = states.entry(key).or_insert_with(|| {
+                newcomers.push(index);
+                UpstreamState::new(upstream.protocol(), upstream.url(), &group)
+            });
+            Arc::new(Member { state: Arc::clone(state), upstream, recorder: Arc::clone(recorder) })
+        };
+        let members: Box<[_]> = upstreams.into_iter().enumerate().map(member).collect();
+        let states = members.iter().map(|m| Arc::clone(&m.state)).collect();
+        let list = Self { members, states, group, newcomers };
+        list.recount();
+        list
+    }
+
+    /// Tells the group how many there are of what.
+    pub(super) fn recount(&self) {
+        let (mut size, mut down, mut ejected) = (0, 0, 0);
+        for member in self.members.iter().filter(|m| m.upstream.takes_traffic()) {
+            size += 1;
+            down += u32::from(member.state.health() == Health::Down);
+            ejected += u32::from(member.state.ejection_ms() != 0);
+        }
+        self.group.recount(size, down, ejected);
+    }
+
+    pub(super) fn lists(&self, upstreams: &[Upstream]) -> bool {
+        self.members.iter().map(|m| &m.upstream).eq(upstreams)
+    }
 }
 
 /// The upstreams of one selector, built once for each change and immutable afterwards.
 pub struct UpstreamSet {
     choice: Choice,
-    members: Box<[Arc<Member>]>,
+    list: MemberList,
     random: RandomPicker,
     round_robin: RoundRobinPicker,
     hash: HashPicker,
@@ -62,22 +126,22 @@ impl UpstreamSet {
     /// - `previous`: the set that this one replaces.
     #[must_use]
     pub fn build(upstreams: Vec<Upstream>, previous: Option<&Arc<Self>>, choice: Choice) -> Arc<Self> {
-        if let Some(previous) = previous.filter(|p| p.choice == choice && p.lists(&upstreams)) {
+        if let Some(previous) = previous.filter(|p| p.choice == choice && p.list.lists(&upstreams)) {
             return Arc::clone(previous);
         }
         let previous = previous.map(Arc::as_ref);
-        let members = with_states(upstreams, previous);
-        let view = Members { members: &members, choice };
-        let same_ring = |p: &&Self| HashPicker::ringed(view).eq(HashPicker::ringed(p.view()));
-        let hash = HashPicker::new(view, previous.filter(same_ring).map(|p| &p.hash));
+        let list = MemberList::build(upstreams, previous.map(|p| &p.list), &Arc::default());
+        let view = Members::whole(&list, choice);
+        let hash = HashPicker::new(view, previous.map(|p| &p.hash));
         let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin));
-        Arc::new(Self { choice, members, random: RandomPicker, round_robin, hash })
+        Arc::new(Self { choice, list, random: RandomPicker, round_robin, hash })
     }
 
     /// Chooses the upstream that serves a request; `None` if none may.
     ///
-    /// Allocates nothing but, in `roundRobin`, the counter of an upstream seen for the first time. Counting the
-    /// request is the caller's: [`UpstreamState::begin`].
+    /// Takes no lock and allocates nothing, but for `roundRobin` in the moment after a change and while a weight
+    /// changes by warm-up: Soul's counters are then worked out one choice after the other. Counting the request is
+    /// the caller's: [`UpstreamState::begin`].
     #[must_use]
     pub fn pick(&self, balance: LoadBalance, context: &PickContext<'_>) -> Option<&Arc<Member>> {
         let index = match balance {
@@ -85,13 +149,13 @@ impl UpstreamSet {
             LoadBalance::Random => self.random.pick(self.view(), context),
             LoadBalance::RoundRobin => self.round_robin.pick(self.view(), context),
         }?;
-        self.members.get(index)
+        self.list.members.get(index)
     }
 
     /// Every upstream, in the order of the list.
     #[must_use]
     pub fn members(&self) -> &[Arc<Member>] {
-        &self.members
+        &self.list.members
     }
 
     /// Which of them may be chosen.
@@ -107,11 +171,7 @@ impl UpstreamSet {
     }
 
     fn view(&self) -> Members<'_> {
-        Members { members: &self.members, choice: self.choice }
-    }
-
-    fn lists(&self, upstreams: &[Upstream]) -> bool {
-        self.view().all().eq(upstreams)
+        Members::whole(&self.list, self.choice)
     }
 }
 
@@ -119,69 +179,7 @@ impl fmt::Debug for UpstreamSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamSet")
             .field("choice", &self.choice)
-            .field("members", &self.members)
+            .field("members", &self.list.members)
             .finish_non_exhaustive()
-    }
-}
-
-/// Gives every upstream the state it had, or a new one.
-fn with_states(upstreams: Vec<Upstream>, previous: Option<&UpstreamSet>) -> Box<[Arc<Member>]> {
-    let mut states: HashMap<(String, String), Arc<UpstreamState>> = previous
-        .iter()
-        .flat_map(|previous| &previous.members)
-        .map(|m| ((m.state.protocol().to_owned(), m.state.url().to_owned()), Arc::clone(&m.state)))
-        .collect();
-    let member = |upstream: Upstream| {
-        let state = states
-            .entry((upstream.protocol().to_owned(), upstream.url().to_owned()))
-            .or_insert_with(|| UpstreamState::new(upstream.protocol(), upstream.url()));
-        let state = Arc::clone(state);
-        Arc::new(Member { upstream, state })
-    };
-    upstreams.into_iter().map(member).collect()
-}
-
-/// What a picker sees of a set.
-#[derive(Clone, Copy)]
-pub(super) struct Members<'s> {
-    members: &'s [Arc<Member>],
-    choice: Choice,
-}
-
-impl<'s> Members<'s> {
-    pub(super) fn choice(self) -> Choice {
-        self.choice
-    }
-
-    /// All of them, whether or not they may be chosen.
-    pub(super) fn all(self) -> impl Iterator<Item = &'s Upstream> {
-        self.members.iter().map(|m| &m.upstream)
-    }
-
-    /// Those that may be chosen, with their index.
-    pub(super) fn candidates<'c>(
-        self,
-        context: &'c PickContext<'_>,
-    ) -> impl Iterator<Item = (usize, &'s Upstream)> + Clone + use<'s, 'c> {
-        let members = self.members.iter().enumerate();
-        members.filter(move |(_, m)| self.allows(m, context)).map(|(index, m)| (index, &m.upstream))
-    }
-
-    pub(super) fn may_be_chosen(self, index: usize, context: &PickContext<'_>) -> bool {
-        self.members.get(index).is_some_and(|m| self.allows(m, context))
-    }
-
-    /// Whether it may be chosen as far as the configuration goes.
-    pub(super) fn is_configured(self, upstream: &Upstream) -> bool {
-        match self.choice {
-            Choice::Strict => upstream.takes_traffic(),
-            Choice::Soul => true,
-        }
-    }
-
-    fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
-        self.is_configured(&member.upstream)
-            && member.state.health() != Health::Down
-            && !context.tried.contains(&member.state)
     }
 }

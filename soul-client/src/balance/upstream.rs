@@ -1,5 +1,7 @@
 //! What is configured of one upstream.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use crate::wire::{gson, soul::DivideUpstream};
 
 use super::soul;
@@ -22,9 +24,76 @@ pub struct Upstream {
     status: bool,
     timestamp: i64,
     warmup: i32,
+    zone: Option<Box<str>>,
+    metadata: BTreeMap<String, String>,
 }
 
 impl Upstream {
+    /// An upstream at `host:port`: plain HTTP, switched on, with the weight that a registration gives.
+    ///
+    /// # Examples
+    /// ```
+    /// use soul_client::balance::Upstream;
+    ///
+    /// let upstream = Upstream::new("10.0.0.2:8188").with_weight(10).with_zone("eu-1");
+    /// assert_eq!(upstream.base_url(), "http://10.0.0.2:8188");
+    /// assert_eq!(upstream.zone(), Some("eu-1"));
+    /// ```
+    #[must_use]
+    pub fn new(address: impl Into<String>) -> Self {
+        Self::from(&DivideUpstream::registered(address))
+    }
+
+    /// Sets the scheme, written with `://`.
+    #[must_use]
+    pub fn with_protocol(self, protocol: &str) -> Self {
+        let base_url = format!("{protocol}{}", self.address());
+        Self { base_url, address_at: protocol.len(), ..self }
+    }
+
+    /// Sets the weight; 0 or less takes no traffic.
+    #[must_use]
+    pub fn with_weight(self, weight: i32) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// Switches it on or off.
+    #[must_use]
+    pub fn with_status(self, status: bool) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Sets Soul's warm-up: its start, milliseconds since the epoch, and its length in milliseconds.
+    #[must_use]
+    pub fn with_warmup(self, timestamp: i64, warmup: i32) -> Self {
+        Self { timestamp, warmup, ..self }
+    }
+
+    /// Sets the zone.
+    #[must_use]
+    pub fn with_zone(self, zone: impl Into<Box<str>>) -> Self {
+        Self { zone: Some(zone.into()), ..self }
+    }
+
+    /// Adds a word on it, such as a version.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Where it stands; upstreams without a zone are one zone of their own.
+    #[must_use]
+    pub fn zone(&self) -> Option<&str> {
+        self.zone.as_deref()
+    }
+
+    /// What else is known of it.
+    #[must_use]
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
     /// The url exactly as configured; Soul's keys and hashes are made of this text.
     #[must_use]
     pub fn url(&self) -> &str {
@@ -84,6 +153,18 @@ impl Upstream {
     pub fn weight_at(&self, now_ms: i64) -> i32 {
         soul::effective_weight(now_ms, self.status, self.weight, self.timestamp, self.warmup)
     }
+
+    /// The length of its warm-up, if that is under way.
+    pub(super) fn warmup_at(&self, now_ms: i64) -> Option<Duration> {
+        let weight_of_many =
+            |now_ms| soul::effective_weight(now_ms, true, 1 << 20, self.timestamp, self.warmup);
+        (self.timestamp > 0 && weight_of_many(now_ms) < 1 << 20).then(|| soul::warmup(self.warmup))
+    }
+
+    /// How long the weight stays what it is, milliseconds; `None` while it warms up.
+    pub(super) fn steady_for(&self, now_ms: i64) -> Option<i64> {
+        soul::steady_for(now_ms, self.status, self.weight, self.timestamp, self.warmup)
+    }
 }
 
 impl From<&DivideUpstream> for Upstream {
@@ -99,6 +180,8 @@ impl From<&DivideUpstream> for Upstream {
             status: wire.status,
             timestamp: wire.timestamp,
             warmup: wire.warmup,
+            zone: None,
+            metadata: BTreeMap::new(),
             url,
         }
     }

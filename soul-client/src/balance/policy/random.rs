@@ -1,7 +1,22 @@
-//! Random: by chance, in proportion to the weights.
+//! Soul's `random`: by chance, in proportion to the weights of the moment.
 
-use super::Picker;
-use crate::balance::{context::PickContext, set::Members, soul};
+use super::{BuildContext, Picker, Policy};
+use crate::balance::{context::PickContext, members::Members, soul};
+
+/// Soul's `random`: in proportion to the weights, heeding Soul's warm-up at each choice. Looks at all members for each
+/// request; [`WeightedRandom`](super::WeightedRandom) does not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SoulRandom;
+
+impl Policy for SoulRandom {
+    fn build(&self, _: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
+        Box::new(RandomPicker)
+    }
+
+    fn heeds_warmup(&self) -> bool {
+        true
+    }
+}
 
 /// Nothing to prepare: weights change during warm-up, so they are asked for at each choice.
 #[derive(Debug)]

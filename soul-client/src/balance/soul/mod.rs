@@ -15,3 +15,4 @@ pub use draw::random;
 pub use ring::{Ring, hash};
 pub use smooth::{RoundRobin, Turn};
 pub use weight::effective_weight;
+pub(super) use weight::{steady_for, warmup};

@@ -85,6 +85,37 @@ impl RoundRobin {
         Some(list.select(turns, now_ms))
     }
 
+    /// The counters that the next choice among these would begin with.
+    pub(in crate::balance) fn currents<'u>(
+        &self,
+        list: &str,
+        turns: impl Iterator<Item = Turn<'u>>,
+    ) -> Vec<i64> {
+        let counters = self.lists.get(list).map(|list| &list.counters);
+        let current = |turn: Turn<'_>| {
+            let counter = counters.and_then(|c| c.get(turn.url)).filter(|c| c.basis == turn.basis);
+            counter.map_or(0, |c| c.current)
+        };
+        turns.map(current).collect()
+    }
+
+    /// Sets the counters as if choices among these had brought them there, the last one at `now_ms`.
+    pub(in crate::balance) fn set_currents<'u>(
+        &mut self,
+        list: &str,
+        currents: impl ExactSizeIterator<Item = (Turn<'u>, i64)>,
+        now_ms: i64,
+    ) {
+        let list = entry(&mut self.lists, list, List::default);
+        list.used_ms = now_ms;
+        let count = currents.len();
+        for (turn, current) in currents {
+            let counter = Counter { basis: turn.basis, current, updated_ms: now_ms };
+            list.counters.insert(turn.url.to_owned(), counter);
+        }
+        list.recycle(count, now_ms);
+    }
+
     /// Drops lists, the longest unused first, until at most `most` remain. Soul keeps all of them for ever.
     pub fn keep_lists(&mut self, most: usize) {
         while self.lists.len() > most {
@@ -116,9 +147,7 @@ impl List {
             total = total.wrapping_add(turn.weight);
             count += 1;
         }
-        if count != self.counters.len() {
-            self.counters.retain(|_, counter| now_ms.wrapping_sub(counter.updated_ms) <= RECYCLE_MS);
-        }
+        self.recycle(count, now_ms);
         let Some((position, url)) = chosen else { return 0 };
         if let Some(counter) = self.counters.get_mut(url) {
             // Negated in 32 bits, where the lowest int is its own negative. That is inferred: the specification only
@@ -126,6 +155,13 @@ impl List {
             counter.current = counter.current.wrapping_add(i64::from(total.wrapping_neg()));
         }
         position
+    }
+
+    /// Drops counters that were long unused, unless there are as many as were chosen among.
+    fn recycle(&mut self, count: usize, now_ms: i64) {
+        if count != self.counters.len() {
+            self.counters.retain(|_, counter| now_ms.wrapping_sub(counter.updated_ms) <= RECYCLE_MS);
+        }
     }
 }
 

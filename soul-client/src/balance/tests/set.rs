@@ -1,7 +1,6 @@
 //! The set and its choices; Soul's arithmetic itself is held by the golden vectors.
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     thread,
@@ -9,48 +8,8 @@ use std::{
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::*, *};
 use crate::wire::soul::DivideUpstream;
-
-const NOW: i64 = 1_612_500_000_000;
-
-fn node(url: &str, weight: i32) -> DivideUpstream {
-    DivideUpstream { weight, ..DivideUpstream::registered(url) }
-}
-
-fn off(url: &str) -> DivideUpstream {
-    DivideUpstream { status: false, ..node(url, 50) }
-}
-
-fn build(nodes: &[DivideUpstream], previous: Option<&Arc<UpstreamSet>>, choice: Choice) -> Arc<UpstreamSet> {
-    UpstreamSet::build(nodes.iter().map(Upstream::from).collect(), previous, choice)
-}
-
-fn strict(nodes: &[DivideUpstream]) -> Arc<UpstreamSet> {
-    build(nodes, None, Choice::Strict)
-}
-
-fn url(member: Option<&Arc<Member>>) -> Option<&str> {
-    member.map(|m| m.upstream().url())
-}
-
-fn counts(set: &UpstreamSet, balance: LoadBalance, picks: usize) -> BTreeMap<&str, usize> {
-    let rng = RefCell::new(fastrand::Rng::with_seed(11));
-    let source = |bound| rng.borrow_mut().u32(..bound);
-    let mut counts = BTreeMap::new();
-    for i in 0..picks {
-        let key = i.to_string();
-        let context = PickContext::at(NOW).key(Key::Text(&key)).random(&source);
-        *counts.entry(url(set.pick(balance, &context)).unwrap()).or_default() += 1;
-    }
-    counts
-}
-
-fn down(set: &UpstreamSet, url: &str) {
-    for member in set.members().iter().filter(|m| m.upstream().url() == url) {
-        member.state().set_health(Health::Down);
-    }
-}
 
 // === who may be chosen ===
 

@@ -1,0 +1,116 @@
+//! The snapshots of one service, one after the other.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use super::{
+    context::{FastRandom, PickContext},
+    pick::Pick,
+    snapshot::{Settings, Snapshot},
+    state::Health,
+    upstream::Upstream,
+};
+
+/// Chooses upstreams of one service, while its list, its health and its settings change.
+///
+/// Requests read the newest [`Snapshot`] without a lock. Whoever owns this tells it of new lists, of what probes find, and
+/// calls [`Balancer::refresh`] now and then: every 100 ms is plenty, and it does nothing while nothing has changed. Health counts at
+/// once, even before a refresh; a refresh makes choices even and quick again.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use soul_client::balance::{Balancer, Outcome, PickContext, Settings, Upstream};
+///
+/// let now_ms = 1_612_500_000_000;
+/// let list = vec![Upstream::new("10.0.0.2:8188"), Upstream::new("10.0.0.3:8188")];
+/// let balancer = Balancer::new(list, Settings::default(), now_ms);
+///
+/// let pick = balancer.choose(&PickContext::at(now_ms)).ok_or("no upstream")?;
+/// // … the request goes to `pick.upstream().base_url()` …
+/// pick.complete(Outcome::Success, Duration::from_millis(7), now_ms + 7);
+/// # Ok::<(), &str>(())
+/// ```
+#[doc(alias = "ILoadBalancer")]
+#[derive(Debug)]
+pub struct Balancer {
+    current: ArcSwap<Snapshot>,
+    /// Held while the next snapshot is built, so that none is built from one that is no longer the newest.
+    writer: Mutex<()>,
+}
+
+impl Balancer {
+    /// Begins with a list, which may be empty.
+    #[must_use]
+    pub fn new(upstreams: Vec<Upstream>, settings: Settings, now_ms: i64) -> Self {
+        let first = Snapshot::new(upstreams, settings, now_ms, &FastRandom);
+        Self { current: ArcSwap::new(first), writer: Mutex::new(()) }
+    }
+
+    /// Chooses an upstream for a request and counts the request in. Says `None` where [`Snapshot::choose`] does.
+    #[must_use]
+    pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
+        self.current.load().choose(context)
+    }
+
+    /// The newest snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Replaces the list. Nothing changes if it is equal.
+    ///
+    /// Tables for keys are built here: some 100 ms for ten thousand upstreams, so not on the path of a request.
+    pub fn update(&self, upstreams: Vec<Upstream>, now_ms: i64) -> Arc<Snapshot> {
+        self.publish(|current| current.with_upstreams(upstreams, now_ms, &FastRandom))
+    }
+
+    /// Replaces the settings.
+    pub fn set_settings(&self, settings: Settings, now_ms: i64) -> Arc<Snapshot> {
+        self.publish(|current| current.with_settings(settings, now_ms, &FastRandom))
+    }
+
+    /// Brings the snapshot up to date with health, ejections and the numbers that the policy wants.
+    pub fn refresh(&self, now_ms: i64) -> Arc<Snapshot> {
+        let current = self.current.load();
+        if current.is_due(now_ms) {
+            drop(current);
+            return self.publish(|current| current.refreshed(now_ms, &FastRandom));
+        }
+        Arc::clone(&current)
+    }
+
+    /// Notes what a probe found of all upstreams at an address, `host:port`. One found alive again is no longer ejected and
+    /// begins with a slow start, if there is one. Gives whether anything changed.
+    #[doc(alias = "markServerDown")]
+    pub fn set_health(&self, address: &str, health: Health, now_ms: i64) -> bool {
+        let snapshot = self.snapshot();
+        let mut changed = false;
+        for member in snapshot.all().iter().filter(|m| m.upstream().address() == address) {
+            let before = member.state().set_health(health);
+            changed |= before != health;
+            if before == Health::Down && health != Health::Down {
+                member.state().end_ejection();
+                if let Some(slow_start) = &snapshot.settings().slow_start {
+                    slow_start.start(member.state(), now_ms);
+                }
+            }
+        }
+        if changed {
+            self.refresh(now_ms);
+        }
+        changed
+    }
+
+    fn publish(&self, next: impl FnOnce(&Arc<Snapshot>) -> Arc<Snapshot>) -> Arc<Snapshot> {
+        let _writer: MutexGuard<'_, ()> = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.load_full();
+        let next = next(&current);
+        if !Arc::ptr_eq(&current, &next) {
+            self.current.store(Arc::clone(&next));
+        }
+        next
+    }
+}

@@ -1,0 +1,156 @@
+//! What the states of one chain of sets have in common.
+
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Shared by all states that were born in one chain of sets; outlives each set.
+///
+/// It lets a choice ask "has anything changed?" with one read, and bounds how many may be ejected.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Grows with every change of health and every ejection or return.
+    changes: AtomicU64,
+    /// Requests under way at all members, counted only where a policy asks for it.
+    in_flight: AtomicU64,
+    /// Members that the configuration lets take traffic.
+    size: AtomicU32,
+    /// How many of them a probe found down.
+    down: AtomicU32,
+    /// How many of them are ejected.
+    ejected: AtomicU32,
+    /// When the first ejection ends; `i64::MAX` if there is none.
+    next_probe_ms: AtomicI64,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            changes: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            size: AtomicU32::new(0),
+            down: AtomicU32::new(0),
+            ejected: AtomicU32::new(0),
+            next_probe_ms: AtomicI64::new(i64::MAX),
+        }
+    }
+}
+
+impl Group {
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Acquire)
+    }
+
+    /// Notes a change, after it was made.
+    pub(super) fn changed(&self) {
+        self.changes.fetch_add(1, Release);
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    pub(super) fn count_in(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_out(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn ejected(&self) -> u32 {
+        self.ejected.load(Relaxed)
+    }
+
+    /// Puts the numbers right when a set is built. A change in the same moment may be counted twice or not at all;
+    /// the next build puts that right as well.
+    pub(super) fn recount(&self, size: u32, down: u32, ejected: u32) {
+        self.size.store(size, Relaxed);
+        self.down.store(down, Relaxed);
+        self.ejected.store(ejected, Relaxed);
+    }
+
+    pub(super) fn went_down(&self) {
+        self.down.fetch_add(1, Relaxed);
+        self.changed();
+    }
+
+    pub(super) fn came_up(&self) {
+        let _ = self.down.fetch_update(Relaxed, Relaxed, |down| Some(down.saturating_sub(1)));
+        self.changed();
+    }
+
+    /// Takes a place among the ejected; `false` if there is none. The share is rounded down, but one member may always be
+    /// ejected, and never the last that takes traffic.
+    pub(super) fn reserve_ejection(&self, max_share: f64) -> bool {
+        let size = self.size.load(Relaxed);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let most = ((f64::from(size) * max_share) as u32).max(1);
+        let down = self.down.load(Relaxed);
+        let reserve = |ejected: u32| {
+            let others = size.saturating_sub(down).saturating_sub(ejected);
+            (ejected < most && others > 1).then_some(ejected + 1)
+        };
+        self.ejected.fetch_update(Relaxed, Relaxed, reserve).is_ok()
+    }
+
+    /// Gives the place back.
+    pub(super) fn release_ejection(&self) {
+        let _ = self.ejected.fetch_update(Relaxed, Relaxed, |ejected| Some(ejected.saturating_sub(1)));
+        self.changed();
+    }
+
+    /// An ejection will end then.
+    pub(super) fn probe_at(&self, at_ms: i64) {
+        self.next_probe_ms.fetch_min(at_ms, Relaxed);
+    }
+
+    /// Whether an ejection has ended. Says so to one caller only, who then looks for it and names the next time
+    /// with [`Group::probe_at`].
+    pub(super) fn take_probe(&self, now_ms: i64) -> bool {
+        let next = self.next_probe_ms.load(Relaxed);
+        next <= now_ms && self.next_probe_ms.compare_exchange(next, i64::MAX, Relaxed, Relaxed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ejections_stop_at_the_share_and_before_the_last() {
+        for (size, down, share, most) in [
+            (0, 0, 0.5, 0),
+            (1, 0, 0.5, 0),
+            (1, 0, 1.0, 0),
+            (2, 0, 0.5, 1),
+            (3, 0, 0.5, 1),
+            (3, 0, 0.1, 1),
+            (4, 0, 0.5, 2),
+            (4, 0, 1.0, 3),
+            (4, 2, 1.0, 1),
+            (4, 3, 1.0, 0),
+            (10, 0, 0.5, 5),
+            (10, 7, 0.5, 2),
+        ] {
+            let group = Group::default();
+            group.recount(size, down, 0);
+            let given = (0..20).filter(|_| group.reserve_ejection(share)).count();
+            assert_eq!(given, most, "{size} members, {down} down, share {share}");
+            group.release_ejection();
+            assert_eq!(group.reserve_ejection(share), most > 0);
+        }
+    }
+
+    #[test]
+    fn an_ended_ejection_is_told_once() {
+        let group = Group::default();
+        assert!(!group.take_probe(i64::MAX - 1));
+        group.probe_at(20);
+        group.probe_at(10);
+        assert!(!group.take_probe(9));
+        assert!(group.take_probe(10));
+        assert!(!group.take_probe(10));
+    }
+}

@@ -1,0 +1,181 @@
+//! What a picker sees: the members, which of them are up, and whether one may serve a request.
+
+use std::sync::Arc;
+
+use super::{
+    context::PickContext,
+    group::Group,
+    set::{Choice, Member, MemberList},
+    state::UpstreamState,
+    upstream::Upstream,
+};
+
+/// The members that a choice is made of. Indexes are valid within one snapshot only.
+#[derive(Clone, Copy)]
+pub struct Members<'s> {
+    list: &'s MemberList,
+    up: &'s [u32],
+    choice: Choice,
+    panic: bool,
+}
+
+/// How often a draw is repeated before all are looked at.
+const DRAWS: usize = 4;
+
+impl<'s> Members<'s> {
+    pub(super) fn new(list: &'s MemberList, up: &'s [u32], panic: bool) -> Self {
+        Self { list, up, choice: Choice::Strict, panic }
+    }
+
+    /// The members of a set, none of which is known to be up.
+    pub(super) fn whole(list: &'s MemberList, choice: Choice) -> Self {
+        Self { list, up: &[], choice, panic: false }
+    }
+
+    /// The same, but others are up.
+    pub(in crate::balance) fn with_up(self, up: &'s [u32]) -> Self {
+        Self { up, ..self }
+    }
+
+    /// The same, but health does not count.
+    pub(super) fn in_panic(self, up: &'s [u32]) -> Self {
+        Self { panic: true, up, ..self }
+    }
+
+    /// How many there are, whether or not they may be chosen.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.list.members.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.list.members.is_empty()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn get(self, index: usize) -> Option<&'s Arc<Member>> {
+        self.list.members.get(index)
+    }
+
+    /// All of them, in the order of the list.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = &'s Arc<Member>> {
+        self.list.members.iter()
+    }
+
+    /// Indexes of those that the configuration lets take traffic and that were healthy when this was built; of all that the
+    /// configuration allows, in panic.
+    #[must_use]
+    pub fn up(self) -> &'s [u32] {
+        self.up
+    }
+
+    /// Whether health is not heeded, since too few are healthy.
+    #[must_use]
+    pub fn is_panic(self) -> bool {
+        self.panic
+    }
+
+    /// Whether one may serve this request: it takes traffic, is neither down nor ejected (but in panic) and
+    /// was not tried.
+    #[must_use]
+    pub fn may_be_chosen(self, index: usize, context: &PickContext<'_>) -> bool {
+        self.get(index).is_some_and(|m| self.allows(m, context))
+    }
+
+    /// The first that [accepts](Self::accepts) of a few drawn from those that are up, else any that may be chosen.
+    ///
+    /// - `draw`: a position in [`Members::up`].
+    pub fn draw(self, context: &PickContext<'_>, mut draw: impl FnMut() -> usize) -> Option<usize> {
+        if self.up.is_empty() {
+            return None;
+        }
+        for _ in 0..DRAWS {
+            let index = *self.up.get(draw())? as usize;
+            if self.accepts(index, context) {
+                return Some(index);
+            }
+        }
+        self.any(context)
+    }
+
+    /// Any of those up that may be chosen, beginning at a place of chance. Looks at all of them in the worst case.
+    #[must_use]
+    pub fn any(self, context: &PickContext<'_>) -> Option<usize> {
+        let (before, after) = self.up.split_at(context.below(self.up.len()));
+        let mut all = after.iter().chain(before).map(|&index| index as usize);
+        all.find(|&index| self.is_eligible(index, context))
+    }
+
+    /// Whether one that is up may serve this request and, should it be on its ramp, is lucky.
+    #[must_use]
+    pub fn accepts(self, index: usize, context: &PickContext<'_>) -> bool {
+        let Some(state) = self.state(index) else { return false };
+        (self.panic || state.is_available(context.now_ms))
+            && !context.tried.contains(state)
+            && state.ramp(context.now_ms).is_none_or(|passed| {
+                let slow_start = self.get(index).and_then(|m| m.recorder().slow_start);
+                context.chance(slow_start.map_or(passed.max(0.02), |s| s.factor(passed)))
+            })
+    }
+
+    /// Whether one that is up may serve this request.
+    pub(super) fn is_eligible(self, index: usize, context: &PickContext<'_>) -> bool {
+        self.state(index).is_some_and(|state| {
+            (self.panic || state.is_available(context.now_ms)) && !context.tried.contains(state)
+        })
+    }
+
+    pub(super) fn state(self, index: usize) -> Option<&'s Arc<UpstreamState>> {
+        self.list.states.get(index)
+    }
+
+    /// The states of those that are up, with their indexes.
+    pub(super) fn up_states(self) -> impl Iterator<Item = (usize, &'s Arc<UpstreamState>)> + Clone {
+        let index = |&index: &u32| (index as usize, self.list.states.get(index as usize));
+        self.up.iter().map(index).filter_map(|(index, state)| Some((index, state?)))
+    }
+
+    /// The configuration of those that are up.
+    pub(super) fn up_upstreams(self) -> impl Iterator<Item = &'s Upstream> + Clone {
+        self.up.iter().filter_map(move |&index| self.get(index as usize)).map(|m| m.upstream())
+    }
+
+    pub(super) fn group(self) -> &'s Group {
+        &self.list.group
+    }
+
+    pub(super) fn choice(self) -> Choice {
+        self.choice
+    }
+
+    /// All of them, whether or not they may be chosen.
+    pub(super) fn all(self) -> impl Iterator<Item = &'s Upstream> {
+        self.list.members.iter().map(|m| m.upstream())
+    }
+
+    /// Those that may be chosen, with their index.
+    pub(super) fn candidates<'c>(
+        self,
+        context: &'c PickContext<'_>,
+    ) -> impl Iterator<Item = (usize, &'s Upstream)> + Clone + use<'s, 'c> {
+        let members = self.list.members.iter().enumerate();
+        members.filter(move |(_, m)| self.allows(m, context)).map(|(index, m)| (index, m.upstream()))
+    }
+
+    /// Whether it may be chosen as far as the configuration goes.
+    pub(super) fn is_configured(self, upstream: &Upstream) -> bool {
+        match self.choice {
+            Choice::Strict => upstream.takes_traffic(),
+            Choice::Soul => true,
+        }
+    }
+
+    fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
+        self.is_configured(member.upstream())
+            && (self.panic || member.state().is_available(context.now_ms))
+            && !context.tried.contains(member.state())
+    }
+}

@@ -1,0 +1,298 @@
+//! The better one of two drawn by chance.
+
+use std::time::Duration;
+
+use super::{BuildContext, Picker, Policy, Tuning, alias::AliasTable, share};
+use crate::balance::{
+    context::PickContext,
+    members::Members,
+    pick::{nanos, tau_ms},
+    state::UpstreamState,
+};
+
+/// Up to as many all are looked at; two of three or four would too often miss the idle one.
+const FEW: usize = 4;
+
+/// How often a draw is repeated before all are looked at.
+const DRAWS: usize = 3;
+
+/// The one of two with fewer requests in flight for its weight; of four or fewer the one with the fewest, of several
+/// alike any.
+///
+/// # Source
+/// Mitzenmacher, The Power of Two Choices in Randomized Load Balancing, 1996.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LeastRequest;
+
+/// The one of two that would answer sooner: by its decayed peak response time and its requests in flight.
+///
+/// An upstream that was never measured gets a request at once, and while that is under way counts as the mean of the
+/// others, or as [`PeakEwma::seed`] where nobody was measured. Failures count as slow (see [`Tuning::failure_penalty`]): one that fails fast must not look fast.
+///
+/// # Source
+/// Finagle's `PeakEwma`; linkerd's seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeakEwma {
+    /// Time in which a peak falls to 1/e. Default 10 s.
+    pub tau: Duration,
+    /// Response time of one that was never measured, if nobody was. Default 30 ms.
+    pub seed: Duration,
+    /// What a failure counts as at least; `None` records no failure. Default 5 s.
+    pub failure_penalty: Option<Duration>,
+    /// How the decay is worked out. Default [`Decay::Rational`].
+    pub decay: Decay,
+}
+
+impl Default for PeakEwma {
+    fn default() -> Self {
+        Self {
+            tau: Duration::from_secs(10),
+            seed: Duration::from_millis(30),
+            failure_penalty: Some(Duration::from_secs(5)),
+            decay: Decay::Rational,
+        }
+    }
+}
+
+/// How a response time decays with its age.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decay {
+    /// `exp(-x)`.
+    Exact,
+    /// `1 / (1 + x + x²/2 + x³/6)`: exact to a percent up to the decay constant, slower after several of them, and some times
+    /// faster to compute.
+    #[default]
+    Rational,
+}
+
+impl Decay {
+    pub(in crate::balance) fn factor(self, age_ms: i64, tau_ms: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let x = age_ms as f64 / tau_ms;
+        match self {
+            Self::Exact => (-x).exp(),
+            Self::Rational => 1.0 / (1.0 + x * (1.0 + x * (0.5 + x / 6.0))),
+        }
+    }
+}
+
+/// ShenYu's `p2c`: `⌊√(lag + 1)⌋ · (in flight + 1)`, the lag in milliseconds; one that was not chosen for three seconds is
+/// chosen nonetheless.
+///
+/// Unlike ShenYu's, the lag is measured from the start of its own request, and the counters outlive a refresh.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShenYuP2c;
+
+/// After this time without a request one is due.
+const FORCED_AFTER_MS: i64 = 3_000;
+
+/// The load of one upstream; the lower one of two is chosen.
+trait Load: Send + Sync + 'static {
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> f64;
+
+    /// Whether it is due, whatever its load.
+    fn is_due(&self, _: &UpstreamState, _: &PickContext<'_>) -> bool {
+        false
+    }
+}
+
+struct InFlightLoad;
+
+struct PeakLoad {
+    tau_ms: f64,
+    seed_ns: f64,
+    decay: Decay,
+}
+
+struct ShenYuLoad;
+
+impl Load for InFlightLoad {
+    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> f64 {
+        f64::from(state.in_flight())
+    }
+}
+
+impl Load for PeakLoad {
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> f64 {
+        let cost = state.decayed_peak_ns(context.now_ms, self.tau_ms, self.decay);
+        let in_flight = state.in_flight();
+        match cost > 0.0 {
+            true => cost * f64::from(in_flight + 1),
+            // Until it is measured it gets one request at a time, and at once.
+            false if in_flight == 0 => 0.0,
+            false => self.seed_ns * f64::from(in_flight + 1),
+        }
+    }
+}
+
+impl Load for ShenYuLoad {
+    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> f64 {
+        (state.mean_ns() / 1e6 + 1.0).sqrt().floor() * f64::from(state.in_flight() + 1)
+    }
+
+    fn is_due(&self, state: &UpstreamState, context: &PickContext<'_>) -> bool {
+        state.picked_at_ms() != 0 && context.now_ms.wrapping_sub(state.picked_at_ms()) > FORCED_AFTER_MS
+    }
+}
+
+impl Policy for LeastRequest {
+    fn build(&self, members: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
+        Box::new(TwoChoices::new(members, InFlightLoad, FEW))
+    }
+}
+
+impl Policy for PeakEwma {
+    fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
+        let tau_ms = tau_ms(self.tau);
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (_, state) in members.up_states() {
+            let cost = state.decayed_peak_ns(context.now_ms, tau_ms, self.decay);
+            if cost > 0.0 {
+                sum += cost;
+                count += 1.0;
+            }
+        }
+        let seed_ns = if count > 0.0 { sum / count } else { nanos(self.seed) };
+        Box::new(TwoChoices::new(members, PeakLoad { tau_ms, seed_ns, decay: self.decay }, 2))
+    }
+
+    fn refresh_every(&self) -> Option<Duration> {
+        // The seed follows what the others take.
+        Some(Duration::from_secs(10))
+    }
+
+    fn tuning(&self) -> Tuning {
+        Tuning { peak_tau: self.tau, failure_penalty: self.failure_penalty, ..Tuning::default() }
+    }
+}
+
+impl Policy for ShenYuP2c {
+    fn build(&self, members: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
+        Box::new(TwoChoices::new(members, ShenYuLoad, 2))
+    }
+
+    fn tuning(&self) -> Tuning {
+        Tuning { mean_tau: Duration::from_millis(600), notes_picks: true, ..Tuning::default() }
+    }
+}
+
+struct TwoChoices<L> {
+    load: L,
+    /// Where the weights differ.
+    uneven: Option<Uneven>,
+    /// Up to as many, all are looked at.
+    few: usize,
+}
+
+struct Uneven {
+    table: AliasTable,
+    /// By position in those that are up.
+    weights: Box<[f64]>,
+}
+
+impl<L: Load> TwoChoices<L> {
+    fn new(members: Members<'_>, load: L, few: usize) -> Self {
+        let weights = || members.up_upstreams().map(|u| f64::from(share(u.weight())));
+        let uneven = AliasTable::if_uneven(members.up_upstreams())
+            .map(|table| Uneven { table, weights: weights().collect() });
+        Self { load, uneven, few }
+    }
+
+    fn draw(&self, members: Members<'_>, context: &PickContext<'_>) -> usize {
+        match &self.uneven {
+            None => context.below(members.up().len()),
+            Some(uneven) => uneven.table.draw(context),
+        }
+    }
+
+    /// Another position than `first`, of two or more.
+    fn draw_other(&self, first: usize, members: Members<'_>, context: &PickContext<'_>) -> usize {
+        let count = members.up().len();
+        if let Some(uneven) = &self.uneven {
+            for _ in 0..DRAWS {
+                let second = uneven.table.draw(context);
+                if second != first {
+                    return second;
+                }
+            }
+        }
+        // One of the others, each equally likely, by one draw.
+        let second = context.below(count - 1);
+        if second >= first { second + 1 } else { second }
+    }
+
+    /// By requests in flight alone an idle upstream of weight 1 and one of weight 9 are alike, hence the draw by
+    /// weight; once busy, each should have its share in flight.
+    fn load_at(&self, position: usize, state: &UpstreamState, context: &PickContext<'_>) -> f64 {
+        let load = self.load.load(state, context);
+        match &self.uneven {
+            None => load,
+            Some(uneven) => load / uneven.weights.get(position).copied().unwrap_or(1.0),
+        }
+    }
+
+    /// The least of all, of several alike any.
+    fn least(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
+        let (mut least, mut ties, mut chosen) = (f64::INFINITY, 0, None);
+        for (position, (index, state)) in members.up_states().enumerate() {
+            if !members.accepts(index, context) {
+                continue;
+            }
+            let load = self.load_at(position, state, context);
+            if load < least {
+                (least, ties, chosen) = (load, 1, Some(index));
+            } else if load <= least {
+                ties += 1;
+                if context.below(ties) == 0 {
+                    chosen = Some(index);
+                }
+            }
+        }
+        chosen.or_else(|| members.any(context))
+    }
+}
+
+impl<L: Load> Picker for TwoChoices<L> {
+    fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
+        let up = members.up();
+        if up.len() <= self.few.max(1) {
+            return self.least(members, context);
+        }
+        for _ in 0..DRAWS {
+            let first = self.draw(members, context);
+            let second = self.draw_other(first, members, context);
+            let (a, b) = (*up.get(first)? as usize, *up.get(second)? as usize);
+            match (members.accepts(a, context), members.accepts(b, context)) {
+                (true, true) => {
+                    let (x, y) = (members.state(a)?, members.state(b)?);
+                    if self.load.is_due(x, context) {
+                        return Some(a);
+                    }
+                    if self.load.is_due(y, context) {
+                        return Some(b);
+                    }
+                    let better = self.load_at(first, x, context) <= self.load_at(second, y, context);
+                    return Some(if better { a } else { b });
+                }
+                (true, false) => return Some(a),
+                (false, true) => return Some(b),
+                (false, false) => {}
+            }
+        }
+        members.any(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rational_decay_is_exact_to_a_percent_up_to_the_constant_and_never_faster() {
+        for age in [0, 1, 10, 100, 1_000, 5_000, 10_000] {
+            let (exact, rational) = (Decay::Exact.factor(age, 1e4), Decay::Rational.factor(age, 1e4));
+            assert!(rational >= exact && rational / exact < 1.02, "{age}: {exact} {rational}");
+        }
+        assert!(Decay::Rational.factor(60_000, 1e4) < 0.02);
+    }
+}

@@ -1,0 +1,351 @@
+//! Members, who of them is up, and the picker: one unit, frozen.
+
+use std::{fmt, sync::Arc};
+
+use super::{
+    context::{PickContext, RandomSource, Tried},
+    members::Members,
+    outlier::{OutlierDetector, millis},
+    pick::{Claim, Pick, Recorder, claim},
+    policy::{BuildContext, PeakEwma, Picker, Policy},
+    set::{Member, MemberList},
+    slow_start::SlowStart,
+    upstream::Upstream,
+};
+
+/// How the upstreams of one service are chosen.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use soul_client::balance::{Settings, SlowStart, policy};
+///
+/// let settings = Settings {
+///     policy: policy::by_name("leastRequest")?,
+///     slow_start: Some(SlowStart::over(Duration::from_secs(30))),
+///     ..Settings::default()
+/// };
+/// assert_eq!(settings.panic_threshold, 0.5);
+/// # Ok::<(), policy::UnknownPolicy>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who is chosen. Default [`PeakEwma`].
+    pub policy: Arc<dyn Policy>,
+    /// Share of healthy upstreams below which health is not heeded at all: then it is more likely that the probe or the network is
+    /// wrong than that nearly all are dead. 0 is never. Default 0.5.
+    pub panic_threshold: f64,
+    /// Leaves out upstreams that fail requests; `None` is off. Default [`OutlierDetector::default`].
+    pub outliers: Option<OutlierDetector>,
+    /// Spares upstreams that come or come back; `None`, the default, is off.
+    pub slow_start: Option<SlowStart>,
+    /// Whether a tried upstream may be chosen again when there is no other. Default true.
+    pub tried_again: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Arc::new(PeakEwma::default()),
+            panic_threshold: 0.5,
+            outliers: Some(OutlierDetector::default()),
+            slow_start: None,
+            tried_again: true,
+        }
+    }
+}
+
+impl Settings {
+    /// As Ribbon in Spring Cloud: zone avoidance, its circuit breaker, no panic threshold. Like Ribbon's own rules it goes to
+    /// somebody even when nobody is healthy.
+    #[must_use]
+    pub fn ribbon() -> Self {
+        Self {
+            policy: Arc::new(super::policy::ZoneAvoidance::default()),
+            panic_threshold: 0.0,
+            outliers: Some(OutlierDetector::ribbon()),
+            ..Self::default()
+        }
+    }
+
+    /// The defaults, with another policy.
+    #[must_use]
+    pub fn with_policy(policy: impl Policy + 'static) -> Self {
+        Self { policy: Arc::new(policy), ..Self::default() }
+    }
+
+    fn recorder(&self) -> Recorder {
+        Recorder {
+            tuning: self.policy.tuning(),
+            outliers: self.outliers.clone(),
+            slow_start: self.slow_start,
+        }
+    }
+}
+
+/// What requests choose from at one moment. Members, who is up and the picker are published together, so that they can never
+/// disagree.
+pub struct Snapshot {
+    generation: u64,
+    settings: Arc<Settings>,
+    by_key: bool,
+    list: Arc<MemberList>,
+    /// Indexes of those that the configuration lets take traffic.
+    configured: Box<[u32]>,
+    /// Those of them that are neither down nor ejected.
+    up: Box<[u32]>,
+    panic: bool,
+    picker: Box<dyn Picker>,
+    /// State of the group that this was built from.
+    changes: u64,
+    /// When it is to be built anew although nothing changed.
+    due_ms: i64,
+}
+
+impl Snapshot {
+    /// The first snapshot of a list.
+    #[must_use]
+    pub fn new(
+        upstreams: Vec<Upstream>,
+        settings: Settings,
+        now_ms: i64,
+        random: &dyn RandomSource,
+    ) -> Arc<Self> {
+        let list = MemberList::build(upstreams, None, &Arc::new(settings.recorder()));
+        start_ramps(&list, &settings, now_ms);
+        Arc::new(Self::build(Arc::new(list), Arc::new(settings), None, now_ms, random))
+    }
+
+    /// The snapshot of another list. The states of all that are still listed go on; an equal list gives the same
+    /// snapshot, refreshed if that is due.
+    #[must_use]
+    pub fn with_upstreams(
+        self: &Arc<Self>,
+        upstreams: Vec<Upstream>,
+        now_ms: i64,
+        random: &dyn RandomSource,
+    ) -> Arc<Self> {
+        if self.list.lists(&upstreams) {
+            return self.refreshed(now_ms, random);
+        }
+        let settings = Arc::clone(&self.settings);
+        let list = MemberList::build(upstreams, Some(&self.list), &Arc::new(settings.recorder()));
+        start_ramps(&list, &settings, now_ms);
+        // Starting the caller, or a whole new service, is no reason to spare anyone.
+        if let Some(slow_start) = settings.slow_start
+            && !self.list.members.is_empty()
+            && list.newcomers.len() < list.members.len()
+        {
+            for member in list.newcomers.iter().filter_map(|&index| list.members.get(index)) {
+                slow_start.start(member.state(), now_ms);
+            }
+        }
+        Arc::new(Self::build(Arc::new(list), settings, Some(self), now_ms, random))
+    }
+
+    /// The snapshot of the same list under other settings.
+    #[must_use]
+    pub fn with_settings(
+        self: &Arc<Self>,
+        settings: Settings,
+        now_ms: i64,
+        random: &dyn RandomSource,
+    ) -> Arc<Self> {
+        let upstreams = self.list.members.iter().map(|m| m.upstream().clone()).collect();
+        let list = MemberList::build(upstreams, Some(&self.list), &Arc::new(settings.recorder()));
+        Arc::new(Self::build(Arc::new(list), Arc::new(settings), Some(self), now_ms, random))
+    }
+
+    /// This snapshot if nothing has changed, else one of the same list with health as it is now.
+    #[must_use]
+    pub fn refreshed(self: &Arc<Self>, now_ms: i64, random: &dyn RandomSource) -> Arc<Self> {
+        if !self.is_due(now_ms) {
+            return Arc::clone(self);
+        }
+        self.list.recount();
+        let (list, settings) = (Arc::clone(&self.list), Arc::clone(&self.settings));
+        Arc::new(Self::build(list, settings, Some(self), now_ms, random))
+    }
+
+    /// Whether health changed, an ejection ended or the policy wants new numbers.
+    #[must_use]
+    pub fn is_due(&self, now_ms: i64) -> bool {
+        self.changes != self.list.group.changes() || self.due_ms <= now_ms
+    }
+
+    fn build(
+        list: Arc<MemberList>,
+        settings: Arc<Settings>,
+        previous: Option<&Self>,
+        now_ms: i64,
+        random: &dyn RandomSource,
+    ) -> Self {
+        let changes = list.group.changes();
+        let indexed = || (0..).zip(&list.members);
+        let configured: Box<[u32]> =
+            indexed().filter(|(_, m)| m.upstream().takes_traffic()).map(|(index, _)| index).collect();
+        let is_up = |&&index: &&u32| list.states.get(index as usize).is_some_and(|s| s.is_available(now_ms));
+        let up: Box<[u32]> = configured.iter().filter(is_up).copied().collect();
+        #[allow(clippy::cast_precision_loss)]
+        let panic = (up.len() as f64) < configured.len() as f64 * settings.panic_threshold;
+        let members = Members::new(&list, if panic { &configured } else { &up }, panic);
+        let previous_picker = previous.map(|p| &*p.picker as &dyn std::any::Any);
+        let context = BuildContext { previous: previous_picker, ..BuildContext::new(now_ms, random) };
+        let picker = settings.policy.build(members, &context);
+        let ends = list.states.iter().map(|s| s.ejection_ms()).filter(|&end| end > now_ms).min();
+        let every = settings.policy.refresh_every().map(|every| now_ms.saturating_add(millis(every).max(1)));
+        Self {
+            generation: previous.map_or(1, |p| p.generation + 1),
+            by_key: settings.policy.is_by_key(),
+            due_ms: ends.unwrap_or(i64::MAX).min(every.unwrap_or(i64::MAX)),
+            settings,
+            configured,
+            up,
+            panic,
+            picker,
+            changes,
+            list,
+        }
+    }
+
+    /// Chooses an upstream for a request and counts the request in.
+    ///
+    /// Takes no lock, allocates nothing and waits for nobody. `None` if the list has nobody who may take traffic, or if
+    /// all are unhealthy or tried and the settings allow neither panic nor a second try.
+    ///
+    /// An ejected upstream whose time is over gets one request to prove itself, whatever the policy; but by key only a request
+    /// of its own keys.
+    #[must_use]
+    pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
+        if !self.by_key
+            && self.list.group.take_probe(context.now_ms)
+            && let Some(pick) = self.choose_ejected(context)
+        {
+            return Some(pick);
+        }
+        let members = self.members();
+        self.choose_from(members, context)
+            .or_else(|| {
+                let again = self.settings.tried_again && !context.tried.is_empty();
+                let nothing_tried = Tried::new();
+                if again { self.choose_from(members, &context.tried(&nothing_tried)) } else { None }
+            })
+            .or_else(|| {
+                // All became unhealthy since this was built.
+                let panic = self.settings.panic_threshold > 0.0 && !self.panic;
+                let index =
+                    if panic { members.in_panic(&self.configured).any(context)? } else { return None };
+                Some(Pick::new(members.get(index)?, None, context.now_ms))
+            })
+    }
+
+    fn choose_from(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Pick> {
+        for _ in 0..ATTEMPTS {
+            let member = members.get(self.picker.pick(members, context)?)?;
+            if let Some(pick) = begin(member, context.now_ms) {
+                return Some(pick);
+            }
+        }
+        // It stands before upstreams that other requests are just proving: anyone else.
+        let others = members.up().iter().map(|&index| index as usize);
+        let mut others = others.filter(|&index| members.is_eligible(index, context));
+        others.find_map(|index| begin(members.get(index)?, context.now_ms))
+    }
+
+    /// One request for an ejected upstream whose time is over.
+    #[cold]
+    fn choose_ejected(&self, context: &PickContext<'_>) -> Option<Pick> {
+        let members = self.members();
+        let now_ms = context.now_ms;
+        let mut pick = None;
+        for &index in &self.configured {
+            let Some(member) = members.get(index as usize) else { continue };
+            let end = member.state().ejection_ms();
+            if end == 0 {
+                continue;
+            }
+            if end > now_ms {
+                members.group().probe_at(end);
+            } else if pick.is_none() && members.may_be_chosen(index as usize, context) {
+                pick = begin(member, now_ms);
+            } else {
+                // Another request's; or this one tried it before, or it is down.
+                members.group().probe_at(now_ms.saturating_add(LATER_MS));
+            }
+        }
+        pick
+    }
+
+    /// Grows by one with each snapshot of a service.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Every upstream, in the order of the list.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<Member>] {
+        &self.list.members
+    }
+
+    /// Those that were healthy when this was built.
+    pub fn up(&self) -> impl ExactSizeIterator<Item = &Arc<Member>> {
+        self.up.iter().map(|&index| &self.list.members[index as usize])
+    }
+
+    /// Whether health is not heeded, since too few are healthy.
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        self.panic
+    }
+
+    /// How they are chosen.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What a picker sees; for policies that are made of others.
+    #[must_use]
+    pub fn members(&self) -> Members<'_> {
+        Members::new(&self.list, if self.panic { &self.configured } else { &self.up }, self.panic)
+    }
+}
+
+/// How often a picker is asked before anyone else is taken.
+const ATTEMPTS: usize = 3;
+
+/// When to look again for an ejected upstream that could not be taken now.
+const LATER_MS: i64 = 100;
+
+fn begin(member: &Arc<Member>, now_ms: i64) -> Option<Pick> {
+    match claim(member, now_ms) {
+        Claim::Free => Some(Pick::new(member, None, now_ms)),
+        Claim::Probe(lease) => Some(Pick::new(member, Some(lease), now_ms)),
+        Claim::Taken => None,
+    }
+}
+
+/// Soul's warm-up is a ramp for all policies that do not work with Soul's weights.
+fn start_ramps(list: &MemberList, settings: &Settings, now_ms: i64) {
+    if settings.policy.heeds_warmup() {
+        return;
+    }
+    for member in &list.members {
+        if let Some(length) = member.upstream().warmup_at(now_ms) {
+            member.state().start_ramp(member.upstream().timestamp(), millis(length));
+        }
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("generation", &self.generation)
+            .field("settings", &self.settings)
+            .field("members", &self.list.members)
+            .field("up", &self.up)
+            .field("panic", &self.panic)
+            .finish_non_exhaustive()
+    }
+}
