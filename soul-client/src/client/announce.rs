@@ -57,17 +57,94 @@ impl Announcer {
     /// A machine whose network is not up yet has nothing but loopback to offer. Looking before each round
     /// until one succeeds means that the network may come up after the service.
     pub(super) async fn look(&mut self) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
-        if self.current.as_ref().is_some_and(|current| self.accepted || !current.is_provisional()) {
+        if self.is_sure() {
             return Ok(None);
         }
         let facts =
             if self.subject.is_given() { Facts::default() } else { address::gather(&self.admins).await };
-        let announced = self.subject.choose(&facts);
+        self.decide(&facts)
+    }
+
+    fn is_sure(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| self.accepted || !current.is_provisional())
+    }
+
+    fn decide(&mut self, facts: &Facts) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
+        let announced = self.subject.choose(facts);
         if self.current.as_ref() == Some(&announced) {
             return Ok(None);
         }
         let plan = self.subject.plan(&announced)?;
         self.current = Some(announced.clone());
         Ok(Some((announced, plan)))
+    }
+
+    /// Whether every admin is on this machine, by the way its address is written.
+    pub(super) fn admins_are_local(&self) -> bool {
+        self.admins.iter().all(AdminUrl::is_local)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::{Annotation, Collected, Route};
+
+    fn announcer(listener: &str, admin: &str) -> Announcer {
+        let config = ClientConfig::builder().admin_url(admin).context_path("/a").build().unwrap();
+        let routes = Collected::group([], [Route::new(Annotation::new("/x"))]);
+        let admins = config.admins().to_vec();
+        let subject = Subject {
+            config: Arc::new(config),
+            declarations: Arc::new((&routes).into()),
+            listener: listener.parse().unwrap(),
+        };
+        Announcer::new(subject, admins)
+    }
+
+    fn facts(towards_admin: &str) -> Facts {
+        Facts { towards_admin: towards_admin.parse().ok(), ..Facts::default() }
+    }
+
+    #[test]
+    fn network_may_come_up_later() {
+        let mut announcer = announcer("0.0.0.0:80", "http://admin");
+        let (announced, plan) = announcer.decide(&facts("")).unwrap().unwrap();
+        assert_eq!(announced.to_string(), "127.0.0.1:80");
+        assert!(plan.registrations()[0].body().contains("127.0.0.1"));
+        assert!(!announcer.is_sure());
+        assert!(announcer.decide(&facts("")).unwrap().is_none(), "nothing new");
+
+        let (announced, plan) = announcer.decide(&facts("10.1.2.3")).unwrap().unwrap();
+        assert_eq!(announced.to_string(), "10.1.2.3:80");
+        assert!(plan.registrations()[0].body().contains("10.1.2.3"));
+        assert!(announcer.is_sure());
+    }
+
+    #[test]
+    fn what_an_admin_accepted_stays() {
+        let mut announcer = announcer("0.0.0.0:80", "http://admin");
+        announcer.decide(&facts("")).unwrap();
+        announcer.accept();
+        assert!(announcer.is_sure());
+    }
+
+    #[tokio::test]
+    async fn address_that_is_given_is_not_looked_for() {
+        let mut announcer = announcer("127.0.0.1:80", "http://no-such-host.invalid");
+        assert!(announcer.look().await.unwrap().is_some());
+        assert!(announcer.is_sure() && announcer.look().await.unwrap().is_none());
+    }
+
+    #[test]
+    fn local_admins() {
+        for (admin, local) in [
+            ("http://localhost:9095", true),
+            ("http://127.0.0.1:9095,http://[::1]:9095", true),
+            ("http://127.0.0.1:9095,http://10.0.0.7:9095", false),
+            ("http://localhost.example:9095", false),
+        ] {
+            assert_eq!(announcer("127.0.0.1:80", admin).admins_are_local(), local, "{admin}");
+        }
     }
 }

@@ -97,7 +97,8 @@ impl<T: Transport> Lane<T> {
     /// Finds out what to announce, if that is not sure yet.
     async fn look(&mut self) -> Result<(), Error> {
         let Some((announced, plan)) = self.announcer.look().await? else { return Ok(()) };
-        self.report.announcing(&self.subject, &announced, plan.registrations().len());
+        let doubt = announced.doubt(self.announcer.admins_are_local());
+        self.report.announcing(&self.subject, &announced, plan.registrations().len(), doubt);
         let admins = self.admins();
         self.crew.status.send_modify(|status| status.announce(&admins, &announced));
         self.items = items(&plan);

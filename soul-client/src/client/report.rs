@@ -25,7 +25,13 @@ impl Reporter {
     }
 
     /// What is announced to whom, once for each address.
-    pub(super) fn announcing(&self, subject: &Subject, announced: &Announced, routes: usize) {
+    pub(super) fn announcing(
+        &self,
+        subject: &Subject,
+        announced: &Announced,
+        routes: usize,
+        doubt: Option<&str>,
+    ) {
         tracing::info!(
             routes,
             app_name = subject.config.app_name().unwrap_or_default(),
@@ -43,7 +49,7 @@ impl Reporter {
                 "the announced port is not that of the listener, which is right only if something maps one to the other"
             );
         }
-        if let Some(doubt) = announced.doubt() {
+        if let Some(doubt) = doubt {
             tracing::warn!(address = %announced, "{doubt}; set `host` to an IPv4 address that the gateway reaches");
         }
     }

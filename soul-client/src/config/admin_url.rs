@@ -1,6 +1,6 @@
 //! The address of an admin, checked.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 /// Scheme, host, port and perhaps a path; no slash at the end, nothing secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,6 +55,11 @@ impl AdminUrl {
     /// Name or IP, without brackets.
     pub(crate) fn host(&self) -> &str {
         &self.host
+    }
+
+    /// Whether it is written as an address of this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
     /// The port, 80 if the address does not say.
