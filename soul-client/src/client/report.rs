@@ -73,11 +73,9 @@ impl Reporter {
 
     pub(super) fn succeeded(&mut self, routes: usize, accepted_by: &str) {
         match (self.said_registered, self.failed_rounds) {
-            (false, _) => tracing::info!(routes, admin = accepted_by, "registered"),
             (true, 0) => tracing::debug!(routes, admin = accepted_by, "registration repeated"),
-            (true, rounds) => {
-                tracing::info!(routes, admin = accepted_by, rounds, "registered again after failures")
-            }
+            (_, 0) => tracing::info!(routes, admin = accepted_by, "registered"),
+            (_, rounds) => tracing::info!(routes, admin = accepted_by, rounds, "registered after failures"),
         }
         self.said_registered = true;
         self.failed_rounds = 0;
