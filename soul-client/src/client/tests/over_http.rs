@@ -128,7 +128,6 @@ fn quick(url: &str) -> ClientConfigBuilder {
         .admin_url(url)
         .retry_delay(Duration::from_millis(5), Duration::from_millis(20))
         .refresh_interval(Duration::from_millis(50))
-        .request_timeout(Duration::from_millis(300))
 }
 
 /// Here the clock is real.
@@ -218,7 +217,11 @@ async fn every_kind_of_wrong_answer_is_told_and_waited_through() {
     ] {
         let admin = Admin::start();
         admin.be(mood);
-        let client = start(&admin.url);
+        let config = match mood {
+            Mood::Hangs => quick(&admin.url).request_timeout(Duration::from_millis(300)),
+            _ => quick(&admin.url),
+        };
+        let client = builder(config).start(LISTENER).unwrap();
         until(&client, "a failure", |status| cause(status).is_some()).await;
         let cause = cause(&client.status()).unwrap().clone();
         assert!(cause.chain().contains(words), "{mood:?}: {}", cause.chain());
