@@ -58,6 +58,9 @@ async fn run(settings: Settings) -> Result<(), AppError> {
     // Before anything starts: a signal that comes meanwhile must not be lost.
     let mut signals = Signals::listen().map_err(AppError::Runtime)?;
     info!(version = env!("CARGO_PKG_VERSION"), data_dir = %settings.data_dir, "start");
+    for (variable, near) in &settings.unknown_variables {
+        warn!(variable, "no such setting, did you mean `{near}`?");
+    }
     let app = tokio::select! {
         app = App::build(settings) => app?,
         signal = signals.next() => {

@@ -1,4 +1,4 @@
-//! A small admin and gateway that speak Soul's protocols, as a library.
+#![doc = include_str!("../README.md")]
 
 pub mod admin;
 pub mod app;

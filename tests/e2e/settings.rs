@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use soul_tests::harness::{Output, text};
+use soul_tests::harness::{DEADLINE, Output, Program, text};
 use tempfile::TempDir;
 
 use crate::program;
@@ -93,6 +93,14 @@ async fn bad_variable_is_named() {
 }
 
 #[tokio::test]
+async fn an_empty_variable_is_none_and_an_unknown_one_is_mentioned() {
+    let args = ["admin", "--data-dir", "memory", "--admin-listen", "203.0.113.1:9", "--log-format", "text"];
+    let output = program().env("SOUL_POLL_HOLD", "").env("SOUL_ADMIN_LISTN", "x").run(&args).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("did you mean `SOUL_ADMIN_LISTEN`?"), "{}", output.stderr);
+}
+
+#[tokio::test]
 async fn mistakes_in_the_file_are_all_told_with_their_lines() {
     let (_folder, path) =
         file("# mine\nadmin-listn = \"127.0.0.1:0\"\n\nupstream-check-interval = -5\nadmin = []\n");
@@ -125,6 +133,66 @@ async fn flags_of_a_part_that_does_not_run_are_refused() {
     ] {
         assert_refused(&program().run(args).await, &said);
     }
+}
+
+#[tokio::test]
+async fn the_token_of_the_api_comes_from_a_file_or_a_variable_and_is_never_told() {
+    let (_folder, path) = file("s3cret-of-the-file\n");
+    let admin = |program: Program| async move {
+        program
+            .start(&[
+                "admin",
+                "--data-dir",
+                "memory",
+                "--admin-listen",
+                "127.0.0.1:0",
+                "--log-level",
+                "trace",
+            ])
+            .await
+    };
+    for (variable, value, token) in [
+        ("SOUL_API_TOKEN_FILE", text(&path), "s3cret-of-the-file"),
+        ("SOUL_API_TOKEN", "s3cret-of-the-variable", "s3cret-of-the-variable"),
+    ] {
+        let mut admin = admin(program().env(variable, value)).await;
+        let url = format!("{}/api/v1", admin.address("admin"));
+        let http = reqwest::Client::new();
+        assert_eq!(http.get(&url).send().await.unwrap().status(), 401, "{variable}");
+        let with_token =
+            http.get(&url).header("authorization", format!("Bearer {token}")).send().await.unwrap();
+        assert_eq!(with_token.status(), 200, "{variable}");
+        admin.signal("TERM").await;
+        let (_, log) = admin.ended_within(DEADLINE).await;
+        assert!(!log.contains("s3cret"), "{log}");
+    }
+
+    let both = program().env("SOUL_API_TOKEN", "a").run(&["admin", "--api-token-file", text(&path)]).await;
+    assert_refused(&both, &["--api-token-file", "--api-token"]);
+    let blank = program().run(&["admin", "--api-token", " "]).await;
+    assert_refused(&blank, &["--api-token", "not blank"]);
+    let nowhere = program().run(&["admin", "--api-token-file", "/nowhere/token"]).await;
+    assert_refused(&nowhere, &["`/nowhere/token` (`--api-token-file`)"]);
+}
+
+/// The table of settings in the README, which nobody has to keep by hand: what `--help` says.
+#[tokio::test]
+async fn the_readme_lists_every_setting_as_the_help_does() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../soul-gateway-mini/README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let output = program().run(&["--help"]).await;
+    let settings = output.stdout.split("\n      --").skip(1).filter(|s| s.contains("[env: SOUL_"));
+    let missing: Vec<_> = settings
+        .filter_map(|setting| {
+            let flag = setting.lines().next().unwrap();
+            let mut help = setting.lines().skip(1).map(str::trim).take_while(|line| !line.is_empty());
+            let help = help.by_ref().collect::<Vec<_>>().join(" ");
+            let (meaning, default) = help.strip_suffix(']').and_then(|h| h.split_once(" [default: "))?;
+            let row = format!("| `--{}` | {default} | {meaning} |", flag.replace('|', "\\|"));
+            (!readme.contains(&row)).then_some(row)
+        })
+        .collect();
+    assert!(missing.is_empty(), "put these rows into soul-gateway-mini/README.md:\n{}", missing.join("\n"));
 }
 
 /// An address of documentation, which no machine has: listening fails, and the message tells which one was tried.

@@ -1,6 +1,6 @@
 //! Soul's example service in Rust: `OrderController` and `HttpTestController` behind a gateway.
 //!
-//! Shows annotated handlers ([`controllers`]), and a service that registers once it listens ([`service`]).
+//! Shows annotated handlers (`src/controllers.rs`), and a service that registers once it listens (`src/service.rs`).
 //! The quick start and the tests run it as a library, `cargo run -p http-service` as a program:
 //!
 //! ```text
@@ -85,3 +85,8 @@ async fn shutdown_signal() {
         std::future::pending::<()>().await;
     }
 }
+
+/// The example in the project's README, so that it is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

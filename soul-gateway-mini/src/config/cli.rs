@@ -9,7 +9,7 @@ use clap::{
 };
 
 use super::{
-    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::Area,
+    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::Area, nearest,
     process::ProcessSettings,
 };
 
@@ -52,6 +52,21 @@ after the subcommand.
 Exit codes: 0 after SIGINT or SIGTERM and draining, 1 when it cannot run, 2 for a bad setting, 130 at a second \
 signal.";
 
+/// What `-h` shows, so that it fits a screen; `--help` shows all.
+const SHORT_HELP: [&str; 11] = [
+    "data-dir",
+    "log-level",
+    "log-format",
+    "admin-listen",
+    "api-token-file",
+    "upstream-check-interval",
+    "gateway-listen",
+    "status-listen",
+    "admin",
+    "error-status",
+    "gateway-check-interval",
+];
+
 /// The command with the default of every setting in its help.
 pub(super) fn command() -> Command {
     let defaults = shown_defaults();
@@ -63,6 +78,8 @@ pub(super) fn command() -> Command {
         if arg.get_env().is_none() || arg.get_long() == Some("config") {
             return arg;
         }
+        let short = arg.get_long().is_some_and(|flag| SHORT_HELP.contains(&flag));
+        let arg = arg.hide_short_help(!short);
         let default = defaults.iter().find(|(name, _)| arg.get_long() == Some(name));
         let default = default.map_or("none", |(_, default)| default);
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
@@ -111,6 +128,24 @@ where
     };
     refuse_misplaced(role, &matches)?;
     Ok((role, cli))
+}
+
+/// Variables that look like settings and are none, each with the setting it is most like: a slip of the pen would
+/// otherwise go unnoticed. Those of the SDK begin with `SOUL_` too, so this is no error.
+pub(super) fn unknown_variables() -> Vec<(String, String)> {
+    const PREFIX: &str = "SOUL_";
+
+    let command = command();
+    let known: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_env()?.to_str()).collect();
+    let of_settings = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let unknown = of_settings.filter(|name| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
+    unknown
+        .filter_map(|name| {
+            let names = known.iter().map(|known| known.trim_start_matches(PREFIX));
+            let near = nearest(name.trim_start_matches(PREFIX), names)?;
+            Some((name.clone(), format!("{PREFIX}{near}")))
+        })
+        .collect()
 }
 
 /// Refuses flags of a part that does not run. Only flags: one environment and one file may serve both parts.

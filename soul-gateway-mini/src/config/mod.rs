@@ -58,6 +58,8 @@ pub struct Settings {
     pub gateway: GatewayConfig,
     /// Admins that a gateway without one in its process learns from.
     pub admins: Vec<Url>,
+    /// Environment variables that look like settings and are none, each with the one it is most like.
+    pub unknown_variables: Vec<(String, String)>,
 }
 
 impl Settings {
@@ -88,7 +90,8 @@ impl Settings {
         gateway.drain_timeout = process.drain_timeout;
         check(&admin, &gateway)?;
         let Process { data_dir, log_level, log_format, .. } = process;
-        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins })
+        let unknown_variables = cli::unknown_variables();
+        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins, unknown_variables })
     }
 }
 
