@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use soul_client::wire::soul::ContextMappingHandle;
 use thiserror::Error;
 
@@ -15,6 +16,20 @@ use crate::model::matching::{
     decode::{byte_at, path as decoded},
     text::non_blank,
 };
+
+/// ASCII that must be escaped in a path with a query; `%` and `?` are taken for what they are.
+const NOT_IN_A_TARGET: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// Which part of the path is cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +59,10 @@ pub struct ContextPathError {
 /// A path, parted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parted<'a> {
-    /// The decoded context path, with a slash in front and none behind; absent when nothing was cut off.
+    /// The context path, decoded: the first segment with a slash in front, or what the rule says; absent when
+    /// nothing was cut off.
     pub context_path: Option<Cow<'a, str>>,
-    /// The path for the upstream, never empty: as sent, but for what was cut off.
+    /// The path for the upstream, never empty: as sent, but for what was cut off; or the rule's own path.
     pub rest: Cow<'a, str>,
     /// By what it was parted.
     pub by: PartedBy,
@@ -122,7 +138,7 @@ fn by_rule<'a>(
     let fixed = non_blank(rule.real_url.as_deref());
     Ok(Parted {
         context_path: Some(context_path.into()),
-        rest: fixed.map_or_else(|| rest_from(raw_path, end), Into::into),
+        rest: fixed.map_or_else(|| rest_from(raw_path, end), written_out),
         by: PartedBy::Rule,
     })
 }
@@ -141,6 +157,13 @@ fn by_first_segment(raw_path: &str) -> Parted<'_> {
         segment => Cow::Owned(format!("/{segment}")),
     };
     Parted { context_path: Some(context_path), rest: rest_from(raw_path, end), by: PartedBy::FirstSegment }
+}
+
+/// The path that a rule gives, as it can stand in a request: a slash in front, and escapes for characters that
+/// cannot. What is escaped already stays so.
+fn written_out(path: &str) -> Cow<'_, str> {
+    let escaped: Cow<'_, str> = utf8_percent_encode(path, NOT_IN_A_TARGET).into();
+    if escaped.starts_with('/') { escaped } else { Cow::Owned(format!("/{escaped}")) }
 }
 
 /// Where the prefix ends in the raw path, which is below it; `None` when it is not.
@@ -238,6 +261,8 @@ impl SoulContext<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn handle(context_path: &str, real_url: Option<&str>) -> ContextMappingHandle {
@@ -312,6 +337,12 @@ mod tests {
         let parted = part("/http/x", PathPrefix::Auto, Some(&handle)).unwrap();
         assert_eq!((parted.context_path.as_deref(), &*parted.rest), (Some("/http"), "/fixed"));
         assert!(part("/x", PathPrefix::Auto, Some(&handle)).is_err());
+        for (real_url, rest) in
+            [("fixed", "/fixed"), ("/订 {x}#%20", "/%E8%AE%A2%20%7Bx%7D%23%20"), (" ", "/x")]
+        {
+            let handle = self::handle("/http", Some(real_url));
+            assert_eq!(part("/http/x", PathPrefix::Auto, Some(&handle)).unwrap().rest, rest);
+        }
     }
 
     #[test]
@@ -360,5 +391,37 @@ mod tests {
             assert_eq!(context.field(name), expected, "{name}");
         }
         assert_eq!(context.field("startDateTime"), Field::NotText);
+    }
+
+    fn segments(path: &str) -> Vec<String> {
+        path.split('/').filter(|segment| !segment.is_empty()).map(str::to_owned).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn parting_loses_no_segment(path in "/[a-c/%2F6.]{0,12}", prefix in "(/[a-c]){0,2}/?") {
+            let handle = handle(&prefix, None);
+            for (setting, rule) in [(PathPrefix::FirstSegment, None), (PathPrefix::ContextPathRule, Some(&handle))] {
+                let Ok(parted) = part(&path, setting, rule) else {
+                    prop_assert!(!segments(&decoded(&path)).starts_with(&segments(&prefix)));
+                    continue;
+                };
+                prop_assert!(parted.rest.starts_with('/') && path.ends_with(&parted.rest[1..]));
+                let mut both = segments(parted.context_path.as_deref().unwrap_or_default());
+                both.extend(segments(&decoded(&parted.rest)));
+                prop_assert_eq!(both, segments(&decoded(&path)));
+            }
+        }
+
+        #[test]
+        fn no_path_panics(path in any::<String>(), prefix in any::<String>()) {
+            let handle = handle(&prefix, Some(&path));
+            for setting in [PathPrefix::Auto, PathPrefix::ContextPathRule, PathPrefix::FirstSegment] {
+                let _ = part(&path, setting, None);
+                let _ = part(&path, setting, Some(&handle));
+            }
+        }
     }
 }

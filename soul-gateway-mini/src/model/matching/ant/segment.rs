@@ -42,6 +42,10 @@ impl Segment {
         if text == "**" {
             return Self::AnyDepth;
         }
+        // Most segments; the expression for wildcards costs far more than this look.
+        if !text.contains(['*', '?', '{']) {
+            return Self::Literal(text.into());
+        }
         let pieces = pieces(text);
         let has_pattern = pieces.iter().any(|piece| matches!(piece, Piece::Pattern(_)));
         if let Some(glob) = Glob::new(&pieces).filter(|_| !has_pattern) {

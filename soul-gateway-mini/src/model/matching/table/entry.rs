@@ -19,7 +19,7 @@ pub(super) struct Entry<T> {
 pub(super) enum Gate {
     Always,
     If(Conditions),
-    /// Only with [`Invalids::Error`].
+    /// Only with [`Invalids::Error`](super::Invalids::Error).
     Broken(MatchError),
 }
 
@@ -97,7 +97,7 @@ impl<S, R> CompiledSelector<S, R> {
     /// request.
     ///
     /// # Errors
-    /// With [`Invalids::Error`], when a rule that had to be tried cannot be evaluated.
+    /// With [`Invalids::Error`](super::Invalids::Error), when a rule that had to be tried cannot be evaluated.
     pub fn rule(&self, view: &RequestView<'_>) -> Result<Option<&CompiledRule<R>>, &MatchError> {
         for rule in &self.rules {
             if rule.entry.gate.lets_through(view)? {
