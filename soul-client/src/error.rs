@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     Timeout,
     /// Somebody answered, and it was not `success`.
     Rejected,
+    /// An admin wants a login, or does not take the one it got.
+    Login,
     /// The client was shut down meanwhile.
     Stopped,
     /// The work panicked; the next try starts afresh.
@@ -123,6 +125,12 @@ impl Error {
         self.0.kind == Kind::Rejected
     }
 
+    /// Whether an admin wants a login, or does not take the user and password it got.
+    #[must_use]
+    pub fn is_login(&self) -> bool {
+        self.0.kind == Kind::Login
+    }
+
     /// Whether the client was shut down before it happened.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
@@ -132,7 +140,7 @@ impl Error {
     /// Whether the same attempt may succeed later; the client itself goes on trying.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self.0.kind, Kind::Connect | Kind::Timeout | Kind::Rejected | Kind::Panicked)
+        matches!(self.0.kind, Kind::Connect | Kind::Timeout | Kind::Rejected | Kind::Login | Kind::Panicked)
     }
 
     /// What is wrong by setting; empty unless [`is_config`](Self::is_config).

@@ -8,6 +8,8 @@
 pub mod balance;
 pub mod plan;
 pub mod route;
+#[cfg(all(feature = "http", any(test, feature = "testing")))]
+pub mod testing;
 pub mod wire;
 
 #[cfg(feature = "http")]
@@ -20,6 +22,8 @@ mod client;
 mod config;
 mod error;
 #[cfg(feature = "http")]
+mod secret;
+#[cfg(feature = "http")]
 mod transport;
 
 #[cfg(feature = "macros")]
@@ -30,11 +34,15 @@ pub mod __private;
 #[cfg(feature = "http")]
 pub use address::{AddressReason, Announced};
 #[cfg(feature = "http")]
-pub use client::{AdminStatus, RouteState, RouteStatus, SoulClient, SoulClientBuilder, Status};
+pub use client::{
+    AdminStatus, InstanceStatus, RouteState, RouteStatus, SoulClient, SoulClientBuilder, Status,
+};
 #[cfg(feature = "http")]
 pub use config::{AdminsRule, ClientConfig, ClientConfigBuilder};
 pub use error::{Error, Problem};
 pub use plan::{Dialect, RegistrationPlan, ShenyuVersion};
+#[cfg(feature = "http")]
+pub use secret::Secret;
 
 /// Annotates the module of a file as a class, from inside that file.
 ///

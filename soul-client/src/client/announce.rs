@@ -1,12 +1,16 @@
 //! What is told about this instance: found out before a round, and kept once it is sure.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use crate::{
     address::{self, Announced, Facts},
     config::{AdminUrl, ClientConfig},
     error::Error,
-    plan::{ClassDeclarations, RegistrationPlan},
+    plan::{ClassDeclarations, Dialect, RegistrationPlan},
 };
 
 /// Everything a plan is made of but the address.
@@ -15,11 +19,16 @@ pub(super) struct Subject {
     pub(super) config: Arc<ClientConfig>,
     pub(super) declarations: Arc<ClassDeclarations>,
     pub(super) listener: SocketAddr,
+    /// When the client was started.
+    pub(super) started: SystemTime,
 }
 
 impl Subject {
-    pub(super) fn plan(&self, announced: &Announced) -> Result<RegistrationPlan, Error> {
-        let properties = self.config.properties(announced.host(), announced.port());
+    pub(super) fn plan(&self, announced: &Announced, dialect: Dialect) -> Result<RegistrationPlan, Error> {
+        let mut properties = self.config.properties(announced.host(), announced.port());
+        properties.dialect = dialect;
+        let since = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        properties.time_millis = i64::try_from(since.as_millis()).ok();
         Ok(RegistrationPlan::new(&properties, &self.declarations)?)
     }
 
@@ -38,7 +47,7 @@ impl Subject {
 pub(super) struct Announcer {
     subject: Subject,
     admins: Vec<AdminUrl>,
-    current: Option<Announced>,
+    current: Option<(Announced, Dialect)>,
     /// An admin has accepted it: from then on it stays, so that it never alternates between two.
     accepted: bool,
 }
@@ -56,27 +65,51 @@ impl Announcer {
     ///
     /// A machine whose network is not up yet has nothing but loopback to offer. Looking before each round
     /// until one succeeds means that the network may come up after the service.
-    pub(super) async fn look(&mut self) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
-        if self.is_sure() {
-            return Ok(None);
+    pub(super) async fn look(
+        &mut self,
+        dialect: Dialect,
+    ) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
+        if !self.is_sure() {
+            let facts =
+                if self.subject.is_given() { Facts::default() } else { address::gather(&self.admins).await };
+            return self.decide(&facts, dialect);
         }
-        let facts =
-            if self.subject.is_given() { Facts::default() } else { address::gather(&self.admins).await };
-        self.decide(&facts)
+        match self.current.clone() {
+            Some((announced, spoken)) if spoken != dialect => self.settle(announced, dialect),
+            _ => Ok(None),
+        }
     }
 
     fn is_sure(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| self.accepted || !current.is_provisional())
+        self.current.as_ref().is_some_and(|(current, _)| self.accepted || !current.is_provisional())
     }
 
-    fn decide(&mut self, facts: &Facts) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
+    fn decide(
+        &mut self,
+        facts: &Facts,
+        dialect: Dialect,
+    ) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
         let announced = self.subject.choose(facts);
-        if self.current.as_ref() == Some(&announced) {
+        self.settle(announced, dialect)
+    }
+
+    fn settle(
+        &mut self,
+        announced: Announced,
+        dialect: Dialect,
+    ) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
+        let found = (announced, dialect);
+        if self.current.as_ref() == Some(&found) {
             return Ok(None);
         }
-        let plan = self.subject.plan(&announced)?;
-        self.current = Some(announced.clone());
-        Ok(Some((announced, plan)))
+        let plan = self.subject.plan(&found.0, dialect)?;
+        self.current = Some(found.clone());
+        Ok(Some((found.0, plan)))
+    }
+
+    /// The plan was of no use: it is made again.
+    pub(super) fn forget(&mut self) {
+        self.current = None;
     }
 
     /// Whether every admin is on this machine, by the way its address is written.
@@ -98,6 +131,7 @@ mod tests {
             config: Arc::new(config),
             declarations: Arc::new((&routes).into()),
             listener: listener.parse().unwrap(),
+            started: SystemTime::now(),
         };
         Announcer::new(subject, admins)
     }
@@ -109,13 +143,13 @@ mod tests {
     #[test]
     fn network_may_come_up_later() {
         let mut announcer = announcer("0.0.0.0:80", "http://admin");
-        let (announced, plan) = announcer.decide(&facts("")).unwrap().unwrap();
+        let (announced, plan) = announcer.decide(&facts(""), Dialect::Any).unwrap().unwrap();
         assert_eq!(announced.to_string(), "127.0.0.1:80");
         assert!(plan.registrations()[0].body().contains("127.0.0.1"));
         assert!(!announcer.is_sure());
-        assert!(announcer.decide(&facts("")).unwrap().is_none(), "nothing new");
+        assert!(announcer.decide(&facts(""), Dialect::Any).unwrap().is_none(), "nothing new");
 
-        let (announced, plan) = announcer.decide(&facts("10.1.2.3")).unwrap().unwrap();
+        let (announced, plan) = announcer.decide(&facts("10.1.2.3"), Dialect::Any).unwrap().unwrap();
         assert_eq!(announced.to_string(), "10.1.2.3:80");
         assert!(plan.registrations()[0].body().contains("10.1.2.3"));
         assert!(announcer.is_sure());
@@ -124,7 +158,7 @@ mod tests {
     #[test]
     fn what_an_admin_accepted_stays() {
         let mut announcer = announcer("0.0.0.0:80", "http://admin");
-        announcer.decide(&facts("")).unwrap();
+        announcer.decide(&facts(""), Dialect::Any).unwrap();
         announcer.accept();
         assert!(announcer.is_sure());
     }
@@ -132,8 +166,8 @@ mod tests {
     #[tokio::test]
     async fn address_that_is_given_is_not_looked_for() {
         let mut announcer = announcer("127.0.0.1:80", "http://no-such-host.invalid");
-        assert!(announcer.look().await.unwrap().is_some());
-        assert!(announcer.is_sure() && announcer.look().await.unwrap().is_none());
+        assert!(announcer.look(Dialect::Any).await.unwrap().is_some());
+        assert!(announcer.is_sure() && announcer.look(Dialect::Any).await.unwrap().is_none());
     }
 
     #[test]

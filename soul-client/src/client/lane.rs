@@ -2,17 +2,21 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     announce::{Announcer, Subject},
+    heart::Heart,
+    leave::Farewell,
     report::Reporter,
-    round::{Crew, Item, Outcome, items},
+    round::{Crew, Item, Outcome, items, message},
 };
 use crate::{
     backoff::Delays,
     error::{Error, Kind},
-    transport::Transport,
+    plan::{Dialect, RegistrationPlan},
+    transport::{Message, Transport},
 };
 
 /// Everything the loop owns.
@@ -22,10 +26,15 @@ pub(super) struct Lane<T> {
     announcer: Announcer,
     delays: Delays,
     report: Reporter,
+    /// What the admins speak; [`Dialect::Auto`] until that is found out.
+    dialect: Dialect,
     /// What is sent, once the address is known.
     items: Arc<[Item]>,
     /// What has not been accepted since the last round that left nothing.
     pending: Vec<usize>,
+    heart: Heart,
+    /// What takes the instance out.
+    leaves: Vec<Message>,
 }
 
 impl<T: Transport> Lane<T> {
@@ -33,24 +42,40 @@ impl<T: Transport> Lane<T> {
         let report = Reporter::new(&crew.admins);
         Self {
             crew: Arc::new(crew),
+            dialect: subject.config.dialect(),
             subject,
             announcer,
             delays,
             report,
             items: Arc::new([]),
             pending: Vec::new(),
+            heart: Heart::default(),
+            leaves: Vec::new(),
         }
     }
 
-    /// Rounds and waits, until the client is stopped.
-    pub(super) async fn run(mut self) {
+    /// Rounds and waits, until the client is stopped; gives what is to be said then.
+    pub(super) async fn run(mut self) -> Vec<Farewell> {
         let stop = self.crew.stop.clone();
         while !stop.is_cancelled() {
             let wait = self.step().await;
+            self.rest(wait).await;
+        }
+        let lane = self.crew.lane;
+        let farewell = |(admin, url)| Farewell { admin, lane, url, messages: self.leaves.clone() };
+        self.crew.told().into_iter().map(farewell).collect()
+    }
+
+    /// Waits for the next round, and beats meanwhile. A beat that fails calls for a round at once.
+    async fn rest(&mut self, wait: Option<Duration>) {
+        let stop = self.crew.stop.clone();
+        let round_at = wait.map(|wait| Instant::now() + wait);
+        loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => {}
-                () = sleep(wait) => {}
+                () = stop.cancelled() => return,
+                () = until(round_at) => return,
+                () = until(self.heart.next()) => if !self.beat().await { return },
             }
         }
     }
@@ -64,12 +89,9 @@ impl<T: Transport> Lane<T> {
             looked = self.look() => looked,
         };
         if let Err(cause) = looked {
-            // The same plan was made at start, so this does not happen; if it does, it is visible.
-            return Some(self.failed(&Outcome {
-                left: Vec::new(),
-                cause: Some(Arc::new(cause)),
-                accepted_by: None,
-            }));
+            self.heart.still();
+            self.crew.fail_all(self.items_expected(), &cause);
+            return Some(self.failed(&Outcome { left: Vec::new(), cause: Some(cause), accepted_by: None }));
         }
         if self.pending.is_empty() {
             self.pending = (0..self.items.len()).collect();
@@ -81,30 +103,93 @@ impl<T: Transport> Lane<T> {
             Some(_) if stop.is_cancelled() => None,
             Some(accepted_by) if outcome.left.is_empty() => {
                 self.announcer.accept();
+                self.heart.start();
                 self.report.succeeded(self.items.len(), accepted_by);
                 self.delays.reset();
                 self.subject.config.refresh_interval().map(|interval| self.delays.around(interval))
             }
             accepted_by => {
-                if accepted_by.is_some() {
-                    self.announcer.accept();
+                match accepted_by {
+                    Some(_) => self.announcer.accept(),
+                    // It may be another one than before.
+                    None => self.dialect = self.subject.config.dialect(),
                 }
+                self.heart.still();
                 Some(self.failed(&outcome))
             }
         }
     }
 
-    /// Finds out what to announce, if that is not sure yet.
-    async fn look(&mut self) -> Result<(), Error> {
-        let Some((announced, plan)) = self.announcer.look().await? else { return Ok(()) };
+    /// Finds out what to announce and how, if that is not sure yet.
+    async fn look(&mut self) -> Result<(), Arc<Error>> {
+        if self.dialect == Dialect::Auto {
+            // With `auto` every admin has a lane of its own.
+            let Some((_, url)) = self.crew.admins.first() else { return Ok(()) };
+            self.dialect =
+                self.crew.transport.detect(url).await.map_err(|error| Arc::clone(error.cause()))?;
+            self.report.detected(self.dialect);
+        }
+        let Some((announced, plan)) = self.announcer.look(self.dialect).await.map_err(Arc::new)? else {
+            return Ok(());
+        };
+        self.refuse_failures(&plan)?;
         let doubt = announced.doubt(self.announcer.admins_are_local());
         self.report.announcing(&self.subject, &announced, plan.registrations().len(), doubt);
-        let admins = self.admins();
-        self.crew.status.send_modify(|status| status.announce(&admins, &announced));
-        self.items = items(&plan);
-        // Another address is another registration of every route.
-        self.pending.clear();
+        let (admins, lane, dialect) = (self.admins(), self.crew.lane, self.dialect);
+        self.crew.status.send_modify(|status| {
+            status.plan(&admins, lane, &plan, dialect);
+            status.announce(&admins, &announced);
+        });
+        self.adopt(&plan);
         Ok(())
+    }
+
+    /// A plan that was good for one dialect may not be for the one that was found.
+    fn refuse_failures(&mut self, plan: &RegistrationPlan) -> Result<(), Arc<Error>> {
+        let Some(failure) = plan.failures().first() else { return Ok(()) };
+        self.announcer.forget();
+        Err(Arc::new(failure.clone().into()))
+    }
+
+    fn adopt(&mut self, plan: &RegistrationPlan) {
+        let dialect = self.dialect;
+        self.items = items(plan, dialect);
+        // Another address, or another dialect, is another registration of every route.
+        self.pending.clear();
+        let instances = plan.instances().iter();
+        let beats = instances
+            .clone()
+            .filter_map(|instance| Some(message(dialect, instance.endpoint(), instance.heartbeat()?)));
+        let period = self.subject.config.heartbeat(dialect);
+        self.heart = Heart::new(period, beats.collect());
+        let leaves = instances.filter_map(|instance| {
+            instance.leave().map(|leave| message(dialect, leave.endpoint, &leave.body))
+        });
+        self.leaves = leaves.collect();
+    }
+
+    /// Says that the instance is still there; whether nothing is to be done about the answer.
+    async fn beat(&mut self) -> bool {
+        let beat = Arc::clone(&self.crew).beat(self.heart.beats());
+        let cause = match AbortOnDropHandle::new(tokio::spawn(beat)).await {
+            Ok(Ok(())) => {
+                self.heart.was_taken();
+                return true;
+            }
+            Ok(Err(error)) => Arc::clone(error.cause()),
+            Err(error) => Arc::new(self.panicked("send a heartbeat", error)),
+        };
+        let still_beating = self.heart.was_refused(&cause);
+        if self.crew.stop.is_cancelled() {
+            return false;
+        }
+        if still_beating {
+            self.report.missed_beat(&cause)
+        } else {
+            self.report.beats_refused(&cause)
+        }
+        self.pending.clear();
+        false
     }
 
     /// A round in a task of its own: if it panics, that is counted, and everything is sent again.
@@ -113,14 +198,18 @@ impl<T: Transport> Lane<T> {
         match AbortOnDropHandle::new(tokio::spawn(round)).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                if error.is_panic() {
-                    self.report.panicked();
-                    self.crew.status.send_modify(|status| status.panics += 1);
-                }
-                let cause = Error::new(Kind::Panicked, "send a round of registrations").with_source(error);
+                let cause = self.panicked("send a round of registrations", error);
                 Outcome { left: self.pending.clone(), cause: Some(Arc::new(cause)), accepted_by: None }
             }
         }
+    }
+
+    fn panicked(&self, what: &str, error: tokio::task::JoinError) -> Error {
+        if error.is_panic() {
+            self.report.panicked();
+            self.crew.status.send_modify(|status| status.panics += 1);
+        }
+        Error::new(Kind::Panicked, what).with_source(error)
     }
 
     fn failed(&mut self, outcome: &Outcome) -> Duration {
@@ -136,12 +225,17 @@ impl<T: Transport> Lane<T> {
     fn admins(&self) -> Vec<usize> {
         self.crew.admins.iter().map(|(admin, _)| *admin).collect()
     }
+
+    /// Rows of the status.
+    fn items_expected(&self) -> usize {
+        self.crew.status.borrow().rows(self.crew.lane)
+    }
 }
 
 /// For ever, if there is nothing to wait for.
-async fn sleep(wait: Option<Duration>) {
-    match wait {
-        Some(wait) => tokio::time::sleep(wait).await,
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `start` | checks that there is a plan, and starts the tasks |
 //! | `lane` | the loop of one group of admins that are told together: round, wait, round |
+//! | `heart` | when to say that the instance is still there |
+//! | `leave` | says that it leaves |
 //! | `announce` | before a round: which address, and so which bodies |
 //! | `round` | sends what is pending, a few at a time |
 //! | `status` | what is known of every admin and route, for those who ask |
@@ -12,7 +14,9 @@
 //! Nothing is shared between two clients of one process.
 
 mod announce;
+mod heart;
 mod lane;
+mod leave;
 mod report;
 mod round;
 mod start;
@@ -30,7 +34,7 @@ use tokio_util::{
 };
 
 pub use start::SoulClientBuilder;
-pub use status::{AdminStatus, RouteState, RouteStatus, Status};
+pub use status::{AdminStatus, InstanceStatus, RouteState, RouteStatus, Status};
 
 use crate::{
     config::ClientConfig,
@@ -71,11 +75,16 @@ use crate::{
 /// ```
 pub struct SoulClient {
     status: watch::Receiver<Status>,
+    /// The loops that register.
+    running: TaskTracker,
+    /// Everything, the farewell included.
     tasks: TaskTracker,
     /// No registration begins any more.
     stop: CancellationToken,
     /// Those under way are given up, too; includes `stop`.
     give_up: CancellationToken,
+    /// Once all has ended, the admins are told.
+    leave: CancellationToken,
     shutdown_timeout: Duration,
     /// Gives up when the client is dropped.
     _guard: DropGuard,
@@ -155,10 +164,34 @@ impl SoulClient {
     /// The client stops even if this future is dropped.
     pub async fn shutdown(&self) {
         self.stop.cancel();
-        if tokio::time::timeout(self.shutdown_timeout, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(self.shutdown_timeout, self.running.wait()).await.is_err() {
             self.give_up.cancel();
-            self.tasks.wait().await;
         }
+        // Bounded: what is left is at most the farewell, which has a time of its own.
+        self.tasks.wait().await;
+    }
+
+    /// Says to every admin that this instance leaves, after [`shutdown`](Self::shutdown).
+    ///
+    /// Nothing of this client registers the instance again: what is under way has ended, or was given up, before the
+    /// first word of this leaves. It takes no longer than [`ClientConfig::shutdown_timeout`] and
+    /// [`ClientConfig::offline_timeout`] together. The port should stay open for the few seconds that gateways need
+    /// to hear of it, and close then. Soul and ShenYu before 2.4.3 know no such message: their probe finds the
+    /// closed port.
+    ///
+    /// # Errors
+    /// When an admin that was told of this instance did not take the message; its probe will then find out. When
+    /// the client was shut down before.
+    ///
+    /// # Cancel safety
+    /// Going offline goes on even if this future is dropped.
+    pub async fn offline(&self) -> Result<(), Error> {
+        if self.status.borrow().is_stopped() && !self.leave.is_cancelled() {
+            return Err(Error::new(Kind::Stopped, "go offline: the client was shut down"));
+        }
+        self.leave.cancel();
+        self.shutdown().await;
+        self.status.borrow().not_left()
     }
 }
 

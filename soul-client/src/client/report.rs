@@ -6,7 +6,7 @@ use super::announce::Subject;
 use crate::{
     address::Announced,
     error::Error,
-    plan::{Registration, RegistrationPlan},
+    plan::{Dialect, Registration, RegistrationPlan},
 };
 
 /// Counts failures, and speaks when there is something new to say.
@@ -79,6 +79,24 @@ impl Reporter {
         }
         self.said_registered = true;
         self.failed_rounds = 0;
+    }
+
+    /// What an admin turned out to speak.
+    pub(super) fn detected(&self, dialect: Dialect) {
+        tracing::info!(admins = self.admins, %dialect, "found out what the admin is");
+    }
+
+    /// A heartbeat did not arrive; what follows is a registration, which has its own words.
+    pub(super) fn missed_beat(&self, cause: &Error) {
+        tracing::debug!(admins = self.admins, "heartbeat failed, registering again: {}", cause.chain());
+    }
+
+    pub(super) fn beats_refused(&self, cause: &Error) {
+        tracing::warn!(
+            admins = self.admins,
+            "the admin registers this instance and refuses its heartbeats, so there are none any more: {}",
+            cause.chain()
+        );
     }
 
     pub(super) fn panicked(&self) {

@@ -1,6 +1,9 @@
 //! One round: everything that is pending is sent, a few at a time.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -8,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::Status;
 use crate::{
     error::{Error, Kind},
-    plan::RegistrationPlan,
-    transport::{SendError, Transport},
+    plan::{Dialect, RegistrationPlan, ShenyuVersion},
+    transport::{Message, SendError, Transport},
 };
 
 /// What a round needs; shared by the tasks of the round.
@@ -21,6 +24,8 @@ pub(super) struct Crew<T> {
     pub(super) lane: usize,
     pub(super) status: Arc<watch::Sender<Status>>,
     pub(super) concurrency: usize,
+    /// Admins of the lane that were told of the instance, as indices into `admins`, whether or not they answered.
+    pub(super) told: Mutex<BTreeSet<usize>>,
     pub(super) stop: CancellationToken,
     pub(super) give_up: CancellationToken,
 }
@@ -28,20 +33,39 @@ pub(super) struct Crew<T> {
 /// A registration, ready to be sent any number of times.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    endpoint: &'static str,
-    body: Arc<str>,
-    /// Routes of one kind share a selector.
-    rpc_type: Arc<str>,
+    message: Message,
+    of: Of,
 }
 
-/// The bodies of a plan, in its order. Those without an endpoint were refused at start.
-pub(super) fn items(plan: &RegistrationPlan) -> Arc<[Item]> {
-    let item = |registration: &crate::plan::Registration| Item {
-        endpoint: registration.endpoint().unwrap_or_default(),
-        body: registration.body().into(),
-        rpc_type: registration.rpc_type().into(),
-    };
-    plan.registrations().iter().map(item).collect()
+/// What is registered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    /// A route; those of one kind and namespace share a selector.
+    Route(Arc<str>, Option<Arc<str>>),
+    /// The instance itself, which an admin puts into a selector that is there.
+    Instance,
+}
+
+/// The bodies of a plan: routes in its order, and then the instance. Those without an endpoint were refused at
+/// start.
+pub(super) fn items(plan: &RegistrationPlan, dialect: Dialect) -> Arc<[Item]> {
+    let message = |endpoint, body: &str| message(dialect, endpoint, body);
+    let routes = plan.registrations().iter().map(|registration| Item {
+        message: message(registration.endpoint().unwrap_or_default(), registration.body()),
+        of: Of::Route(registration.rpc_type().into(), registration.namespace().map(Into::into)),
+    });
+    let instances = plan.instances().iter();
+    let instances = instances.map(|instance| Item {
+        message: message(instance.endpoint(), instance.register()),
+        of: Of::Instance,
+    });
+    routes.chain(instances).collect()
+}
+
+/// A body for an admin of this dialect.
+pub(super) fn message(dialect: Dialect, endpoint: &'static str, body: &str) -> Message {
+    let needs_login = dialect.shenyu().is_some_and(ShenyuVersion::needs_login);
+    Message { endpoint, body: body.into(), needs_login }
 }
 
 /// How a round ended.
@@ -99,11 +123,16 @@ impl<T: Transport> Crew<T> {
     /// The first route of each kind goes alone: it makes the selector, and an admin of February 2021 that gets
     /// two at once may make it twice or fail (specification, section 2.7). It also finds out which
     /// admin answers, and whether any does: if none, the others are not even tried.
+    ///
+    /// The instance itself goes last, and only to admins that have a route of it to put it into.
     pub(super) async fn round(self: Arc<Self>, items: Arc<[Item]>, pending: Vec<usize>) -> Outcome {
         let left = pending.iter().copied().collect();
         let mut ledger = Ledger { left, cause: None, accepted_by: None };
         let mut start = 0;
-        let (leaders, others) = part(&items, &pending);
+        let is_instance = |number: &usize| items.get(*number).is_some_and(|item| item.of == Of::Instance);
+        let (instances, routes): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_instance);
+        let all_routes = items.iter().filter(|item| item.of != Of::Instance).count();
+        let (leaders, others) = part(&items, &routes);
         for leader in leaders {
             let mut alone = JoinSet::new();
             self.launch(&mut alone, &items, leader, start);
@@ -117,19 +146,67 @@ impl<T: Transport> Crew<T> {
             }
         }
 
-        let mut others = others.into_iter();
+        self.several(&items, others, start, &mut ledger).await;
+        if ledger.left.iter().filter(|number| !is_instance(number)).count() < all_routes {
+            self.several(&items, instances, start, &mut ledger).await;
+        }
+        self.conclude(ledger)
+    }
+
+    /// Sends some, a few at a time.
+    async fn several(self: &Arc<Self>, items: &[Item], some: Vec<usize>, start: usize, ledger: &mut Ledger) {
+        let mut others = some.into_iter();
         let mut under_way = JoinSet::new();
         loop {
             while under_way.len() < self.concurrency && !self.stop.is_cancelled() {
                 let Some(route) = others.next() else { break };
-                self.launch(&mut under_way, &items, route, start);
+                self.launch(&mut under_way, items, route, start);
             }
             if under_way.is_empty() {
                 break;
             }
-            self.next(&mut under_way, &mut ledger).await;
+            self.next(&mut under_way, ledger).await;
         }
-        self.conclude(ledger)
+    }
+
+    /// Says that the instance is still there, to the first admin that answers.
+    pub(super) async fn beat(self: Arc<Self>, beats: Vec<Message>) -> Result<(), SendError> {
+        for beat in beats {
+            if self.stop.is_cancelled() {
+                break;
+            }
+            let mut result = Ok(());
+            for (_, url) in &self.admins {
+                result = tokio::select! {
+                    biased;
+                    () = self.give_up.cancelled() => return Ok(()),
+                    result = self.transport.send(url, beat.clone()) => result,
+                };
+                if !matches!(result, Err(SendError::Unanswered(_))) {
+                    break;
+                }
+            }
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Those that were told of the instance: index in the lane, number in the status, address.
+    pub(super) fn told(&self) -> Vec<(usize, String)> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.iter().filter_map(|&index| self.admins.get(index).cloned()).collect()
+    }
+
+    /// Nothing could be sent to any admin of the lane.
+    pub(super) fn fail_all(&self, items: usize, cause: &Arc<Error>) {
+        self.status.send_modify(|status| {
+            for (admin, _) in &self.admins {
+                for number in 0..items {
+                    status.failed(*admin, number, cause);
+                    status.settle(self.lane, number, false);
+                }
+            }
+        });
     }
 
     fn launch(self: &Arc<Self>, tasks: &mut JoinSet<Tried>, items: &[Item], route: usize, start: usize) {
@@ -146,7 +223,9 @@ impl<T: Transport> Crew<T> {
             if self.stop.is_cancelled() {
                 break;
             }
-            let result = self.transport.send(url, item.endpoint, Arc::clone(&item.body)).await;
+            // What is sent may arrive although nobody answers, and is then to be taken back.
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(by);
+            let result = self.transport.send(url, item.message.clone()).await;
             self.note(*admin, url, route, &result);
             let answer = match result {
                 Ok(()) => Answer::Accepted { by },
@@ -225,9 +304,9 @@ impl<T: Transport> Crew<T> {
     }
 }
 
-/// The first route of each kind, and the others.
+/// The first route of each kind and namespace, and the others.
 fn part(items: &[Item], pending: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let mut kinds = BTreeSet::new();
-    let kind = |route: &usize| items.get(*route).map(|item| Arc::clone(&item.rpc_type));
+    let kind = |route: &usize| items.get(*route).map(|item| item.of.clone());
     pending.iter().partition(|route| kinds.insert(kind(route)))
 }

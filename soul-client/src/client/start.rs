@@ -1,6 +1,10 @@
 //! Checks that there is something to register, and starts the tasks.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
 
 use tokio::{runtime::Handle, sync::watch, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -9,7 +13,7 @@ use super::{
     SoulClient, Status,
     announce::{Announcer, Subject},
     lane::Lane,
-    report,
+    leave, report,
     round::Crew,
 };
 use crate::{
@@ -88,20 +92,23 @@ impl SoulClientBuilder {
             Error::new(Kind::Config, "start the soul client outside of a Tokio runtime").with_source(error)
         })?;
         let declarations = self.declarations.unwrap_or_else(|| (&route::collected()).into());
-        let subject =
-            Subject { config: Arc::new(self.config), declarations: Arc::new(declarations), listener };
+        let started = SystemTime::now();
+        let (config, declarations) = (Arc::new(self.config), Arc::new(declarations));
+        let subject = Subject { config, declarations, listener, started };
         let plan = check(&subject)?;
         report::odd(&plan, subject.config.app_name().is_some());
 
         let config = Arc::clone(&subject.config);
         let urls: Vec<_> = config.admin_urls().collect();
         let groups = groups(&config);
-        let status = Status::new(&urls, config.admins_rule(), groups.len(), &plan);
+        let status = Status::new(&urls, config.admins_rule(), groups.len(), &plan, config.dialect());
         let (status, watched) = watch::channel(status);
         let status = Arc::new(status);
         let give_up = CancellationToken::new();
         let stop = give_up.child_token();
+        let leave = CancellationToken::new();
 
+        let running = TaskTracker::new();
         let mut lanes = JoinSet::new();
         for (lane, group) in groups.into_iter().enumerate() {
             let crew = Crew {
@@ -110,26 +117,41 @@ impl SoulClientBuilder {
                 lane,
                 status: Arc::clone(&status),
                 concurrency: config.concurrency(),
+                told: Mutex::default(),
                 stop: stop.clone(),
                 give_up: give_up.clone(),
             };
             let announcer = Announcer::new(subject.clone(), group.into_iter().map(|(_, url)| url).collect());
             let delays = Delays::from_rng(config.retry_bounds(), rng.fork());
-            lanes.spawn_on(Lane::new(crew, subject.clone(), announcer, delays).run(), &runtime);
+            let lane = Lane::new(crew, subject.clone(), announcer, delays);
+            lanes.spawn_on(running.track_future(lane.run()), &runtime);
         }
+        running.close();
         let tasks = TaskTracker::new();
         tasks.spawn_on(
-            async move {
-                while lanes.join_next().await.is_some() {}
-                status.send_modify(Status::stop);
+            {
+                let (leave, limit) = (leave.clone(), config.offline_timeout());
+                async move {
+                    let mut farewells = Vec::new();
+                    while let Some(done) = lanes.join_next().await {
+                        farewells.extend(done.unwrap_or_default());
+                    }
+                    // From here on nothing registers this instance any more.
+                    if leave.is_cancelled() {
+                        leave::say(&transport, farewells, limit, &status).await;
+                    }
+                    status.send_modify(Status::stop);
+                }
             },
             &runtime,
         );
         tasks.close();
         Ok(SoulClient {
             status: watched,
+            running,
             tasks,
             stop,
+            leave,
             shutdown_timeout: config.shutdown_timeout(),
             _guard: give_up.clone().drop_guard(),
             give_up,
@@ -148,9 +170,10 @@ fn groups(config: &ClientConfig) -> Vec<Vec<(usize, AdminUrl)>> {
 
 /// Makes the plan with whatever address comes first: it has the same routes as with the right one.
 fn check(subject: &Subject) -> Result<RegistrationPlan, Error> {
-    let plan = subject.plan(&subject.choose(&Facts::default()))?;
-    if let Some(failure) = plan.failures().first() {
-        return Err(failure.clone().into());
+    let plan = subject.plan(&subject.choose(&Facts::default()), subject.config.dialect())?;
+    if !plan.failures().is_empty() {
+        let problems = plan.failures().iter().flat_map(|failure| failure.problems().to_vec());
+        return Err(Error::config(problems.collect()));
     }
     if plan.is_empty() {
         return Err(Error::config(vec![Problem::new(

@@ -9,7 +9,7 @@ use crate::{
     address::Announced,
     config::AdminsRule,
     error::{Error, Kind},
-    plan::{Registration, RegistrationPlan},
+    plan::{Dialect, Instance, Registration, RegistrationPlan},
 };
 
 /// A picture of everything that is registered, and of what is not.
@@ -24,6 +24,8 @@ pub struct Status {
     pub panics: u64,
     /// For each group of admins that is told together, and each route: whether it has been accepted there.
     settled: Vec<Vec<bool>>,
+    /// Admins that did not take the message that this instance leaves.
+    stayed: Vec<usize>,
     stopped: bool,
 }
 
@@ -37,10 +39,24 @@ pub struct AdminStatus {
     pub announced: Option<Announced>,
     /// Every route of the plan, sorted by path.
     pub routes: Vec<RouteStatus>,
+    /// The instance itself, once for each namespace, where the admin is told of it apart (ShenYu).
+    pub instances: Vec<InstanceStatus>,
+    /// What it speaks; [`Dialect::Auto`] until that was found out.
+    pub dialect: Dialect,
     /// When it last accepted something.
     pub last_success: Option<SystemTime>,
     /// Why it last did not, if the last thing it was told failed.
     pub last_error: Option<Arc<Error>>,
+}
+
+/// What one admin was told of the instance.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InstanceStatus {
+    /// Id of the namespace.
+    pub namespace: Arc<str>,
+    /// Whether the admin has it.
+    pub state: RouteState,
 }
 
 /// What one admin was told of one route.
@@ -76,6 +92,12 @@ pub enum RouteState {
         /// When it is told again; `None` while that is under way or not decided yet.
         next_try: Option<SystemTime>,
     },
+    /// It was told that this instance leaves, or has to find that out by its probe: what it has of the route, it
+    /// keeps for other instances.
+    Offline {
+        /// When that was said.
+        at: SystemTime,
+    },
 }
 
 impl RouteState {
@@ -88,16 +110,26 @@ impl RouteState {
     fn failures(&self) -> u32 {
         match self {
             Self::Failed { failures, .. } => *failures,
-            Self::Pending | Self::Registered { .. } => 0,
+            Self::Pending | Self::Registered { .. } | Self::Offline { .. } => 0,
         }
     }
 }
 
 impl AdminStatus {
-    /// Whether this admin has every route.
+    /// Whether this admin has every route, and the instance.
     #[must_use]
     pub fn is_registered(&self) -> bool {
-        self.routes.iter().all(|route| route.state.is_registered())
+        self.routes
+            .iter()
+            .map(|route| &route.state)
+            .chain(self.instances.iter().map(|instance| &instance.state))
+            .all(RouteState::is_registered)
+    }
+
+    /// Whether this admin was told that the instance leaves.
+    #[must_use]
+    pub fn is_offline(&self) -> bool {
+        self.routes.iter().any(|route| matches!(route.state, RouteState::Offline { .. }))
     }
 }
 
@@ -112,6 +144,15 @@ impl Status {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stopped
+    }
+
+    /// Why not every admin knows that this instance has left.
+    pub(super) fn not_left(&self) -> Result<(), Error> {
+        let told: Vec<_> = self.stayed.iter().filter_map(|&admin| self.admins.get(admin)).collect();
+        let Some(cause) = told.iter().find_map(|admin| admin.last_error.clone()) else { return Ok(()) };
+        let urls = told.iter().map(|admin| format!("`{}`", admin.url)).collect::<Vec<_>>().join(", ");
+        let kind = if cause.is_timeout() { Kind::Timeout } else { Kind::Rejected };
+        Err(Error::new(kind, format!("go offline at {urls}")).with_source(cause))
     }
 
     /// Why not everything is registered after `limit`.
@@ -131,23 +172,65 @@ impl Status {
 /// Changes made by the lanes, as methods of what is watched.
 impl Status {
     /// Nothing told yet. `lanes`: how many groups of admins are told, each as one.
-    pub(super) fn new(urls: &[&str], admins_rule: AdminsRule, lanes: usize, plan: &RegistrationPlan) -> Self {
-        let route = |registration: &Registration| RouteStatus {
-            path: registration.path().into(),
-            rule_name: registration.rule_name().into(),
-            state: RouteState::Pending,
-        };
-        let routes: Vec<_> = plan.registrations().iter().map(route).collect();
-        let settled = vec![vec![false; routes.len()]; lanes];
+    pub(super) fn new(
+        urls: &[&str],
+        admins_rule: AdminsRule,
+        lanes: usize,
+        plan: &RegistrationPlan,
+        dialect: Dialect,
+    ) -> Self {
+        let (routes, instances) = rows(plan);
+        let settled = vec![vec![false; routes.len() + instances.len()]; lanes];
         let admin = |url: &&str| AdminStatus {
             url: (*url).to_owned(),
             announced: None,
             routes: routes.clone(),
+            instances: instances.clone(),
+            dialect,
             last_success: None,
             last_error: None,
         };
         let admins = urls.iter().map(admin).collect();
-        Self { admins, admins_rule, panics: 0, settled, stopped: false }
+        Self { admins, admins_rule, panics: 0, settled, stayed: Vec::new(), stopped: false }
+    }
+
+    /// What these admins are told from now on; what they were told before counts no more.
+    pub(super) fn plan(&mut self, admins: &[usize], lane: usize, plan: &RegistrationPlan, dialect: Dialect) {
+        let (routes, instances) = rows(plan);
+        if let Some(settled) = self.settled.get_mut(lane) {
+            *settled = vec![false; routes.len() + instances.len()];
+        }
+        for &admin in admins {
+            let Some(admin) = self.admins.get_mut(admin) else { continue };
+            admin.routes.clone_from(&routes);
+            admin.instances.clone_from(&instances);
+            admin.dialect = dialect;
+        }
+    }
+
+    /// How many things are told to the admins of a lane.
+    pub(super) fn rows(&self, lane: usize) -> usize {
+        self.settled.get(lane).map_or(0, Vec::len)
+    }
+
+    /// This admin was told that the instance leaves.
+    pub(super) fn left(&mut self, admin: usize, lane: usize, result: Result<(), Arc<Error>>) {
+        let at = SystemTime::now();
+        if result.is_err() {
+            self.stayed.push(admin);
+        }
+        let Some(admin) = self.admins.get_mut(admin) else { return };
+        match result {
+            Ok(()) => admin.states().for_each(|state| *state = RouteState::Offline { at }),
+            Err(cause) => {
+                admin.last_error = Some(Arc::clone(&cause));
+                let failed = RouteState::Failed { cause, failures: 1, next_try: None };
+                admin.states().for_each(|state| *state = failed.clone());
+            }
+        }
+        if let Some(settled) = self.settled.get_mut(lane) {
+            settled.fill(false);
+        }
     }
 
     pub(super) fn stop(&mut self) {
@@ -173,8 +256,7 @@ impl Status {
 
     pub(super) fn failed(&mut self, admin: usize, route: usize, cause: &Arc<Error>) {
         if let Some(admin) = self.admins.get_mut(admin) {
-            let failures =
-                admin.routes.get(route).map_or(0, |route| route.state.failures()).saturating_add(1);
+            let failures = admin.states().nth(route).map_or(0, |state| state.failures()).saturating_add(1);
             admin.last_error = Some(Arc::clone(cause));
             admin.set(route, RouteState::Failed { cause: Arc::clone(cause), failures, next_try: None });
         }
@@ -190,9 +272,9 @@ impl Status {
     pub(super) fn retry_in(&mut self, admins: &[usize], delay: Duration) {
         let at = SystemTime::now() + delay;
         for &admin in admins {
-            let routes = self.admins.get_mut(admin).map(|admin| admin.routes.iter_mut());
-            for route in routes.into_iter().flatten() {
-                if let RouteState::Failed { next_try, .. } = &mut route.state {
+            let states = self.admins.get_mut(admin).map(AdminStatus::states);
+            for state in states.into_iter().flatten() {
+                if let RouteState::Failed { next_try, .. } = state {
                     *next_try = Some(at);
                 }
             }
@@ -201,9 +283,29 @@ impl Status {
 }
 
 impl AdminStatus {
-    fn set(&mut self, route: usize, state: RouteState) {
-        if let Some(route) = self.routes.get_mut(route) {
-            route.state = state;
+    /// In the order of what is sent: routes, and then the instance.
+    fn states(&mut self) -> impl Iterator<Item = &mut RouteState> {
+        let instances = self.instances.iter_mut().map(|instance| &mut instance.state);
+        self.routes.iter_mut().map(|route| &mut route.state).chain(instances)
+    }
+
+    fn set(&mut self, number: usize, state: RouteState) {
+        if let Some(slot) = self.states().nth(number) {
+            *slot = state;
         }
     }
+}
+
+/// Nothing told yet of each.
+fn rows(plan: &RegistrationPlan) -> (Vec<RouteStatus>, Vec<InstanceStatus>) {
+    let route = |registration: &Registration| RouteStatus {
+        path: registration.path().into(),
+        rule_name: registration.rule_name().into(),
+        state: RouteState::Pending,
+    };
+    let instance = |instance: &Instance| InstanceStatus {
+        namespace: instance.namespace().into(),
+        state: RouteState::Pending,
+    };
+    (plan.registrations().iter().map(route).collect(), plan.instances().iter().map(instance).collect())
 }

@@ -1,6 +1,6 @@
 //! Says what a configuration is to be, and finds out at the end whether it can.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use super::{AdminUrl, AdminsRule, ClientConfig, check, env};
 use crate::{
@@ -8,6 +8,8 @@ use crate::{
     error::{Error, Problem},
     plan::Dialect,
     route::RpcType,
+    secret::Secret,
+    transport::Credentials,
 };
 
 /// Builds a [`ClientConfig`]; see there for the defaults.
@@ -30,6 +32,14 @@ pub struct ClientConfigBuilder {
     pub(super) retry_delay: Option<(Duration, Duration)>,
     pub(super) concurrency: Option<usize>,
     pub(super) shutdown_timeout: Option<Duration>,
+    pub(super) username: Option<String>,
+    pub(super) password: Option<Secret>,
+    pub(super) password_file: Option<PathBuf>,
+    pub(super) namespaces: Vec<String>,
+    pub(super) protocol: Option<String>,
+    pub(super) add_prefixed: Option<bool>,
+    pub(super) offline_timeout: Option<Duration>,
+    pub(super) heartbeat_interval: Option<Duration>,
     /// What the environment says; used where the fields above say nothing.
     pub(super) environment: Option<Box<ClientConfigBuilder>>,
     /// What could not be read from the environment.
@@ -87,13 +97,14 @@ impl ClientConfigBuilder {
         self
     }
 
-    /// Sets the kind of admin that the bodies are written for (default: [`Dialect::Any`]).
+    /// Sets the kind of admin that the bodies are written for (default: [`Dialect::Any`], or [`Dialect::Auto`] where
+    /// there is a [`username`](Self::username)).
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
         self
     }
 
-    /// Sets how several admins are treated (default: [`AdminsRule::FirstThatAnswers`]).
+    /// Sets how several admins are treated (default: as the Java clients of the dialect treat them).
     pub fn admins_rule(mut self, rule: AdminsRule) -> Self {
         self.admins_rule = Some(rule);
         self
@@ -138,6 +149,57 @@ impl ClientConfigBuilder {
     /// (default: [`ClientConfig::DEFAULT_SHUTDOWN_TIMEOUT`]).
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the user that logs in at the admins of ShenYu, with its password.
+    pub fn username(mut self, username: impl Into<String>) -> Self {
+        self.username = Some(username.into());
+        self
+    }
+
+    /// Sets the password of the user.
+    pub fn password(mut self, password: impl Into<Secret>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// Reads the password of the user from a file at [`build`](Self::build); [`password`](Self::password) wins.
+    pub fn password_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.password_file = Some(path.into());
+        self
+    }
+
+    /// Adds the id of a namespace of ShenYu to register in, or several joined by semicolons (default: the one that
+    /// every admin has).
+    pub fn namespace(mut self, id: impl Into<String>) -> Self {
+        self.namespaces.push(id.into());
+        self
+    }
+
+    /// Sets what a gateway of ShenYu speaks to this instance: `http://` (default) or `https://`.
+    pub fn protocol(mut self, protocol: impl Into<String>) -> Self {
+        self.protocol = Some(protocol.into());
+        self
+    }
+
+    /// Sets whether a gateway of ShenYu keeps the context path in front of what it sends (default: no).
+    pub fn add_prefixed(mut self, add_prefixed: bool) -> Self {
+        self.add_prefixed = Some(add_prefixed);
+        self
+    }
+
+    /// Sets how often an instance says that it is still there, to admins that take heartbeats; zero turns them off
+    /// (default: as the Java clients of the dialect).
+    pub fn heartbeat_interval(mut self, interval: Duration) -> Self {
+        self.heartbeat_interval = Some(interval);
+        self
+    }
+
+    /// Sets the time for telling the admins that this instance leaves
+    /// (default: [`ClientConfig::DEFAULT_OFFLINE_TIMEOUT`]).
+    pub fn offline_timeout(mut self, timeout: Duration) -> Self {
+        self.offline_timeout = Some(timeout);
         self
     }
 
@@ -204,6 +266,23 @@ impl ClientConfigBuilder {
             retry_delay: self.retry_delay.or(under.retry_delay),
             concurrency: self.concurrency.or(under.concurrency),
             shutdown_timeout: self.shutdown_timeout.or(under.shutdown_timeout),
+            username: self.username.or(under.username),
+            // A file that was set here wins over a password from underneath, and the other way round.
+            password_file: if self.password.is_some() {
+                None
+            } else {
+                self.password_file.clone().or(under.password_file)
+            },
+            password: if self.password_file.is_some() {
+                self.password
+            } else {
+                self.password.or(under.password)
+            },
+            namespaces: if self.namespaces.is_empty() { under.namespaces } else { self.namespaces },
+            protocol: self.protocol.or(under.protocol),
+            add_prefixed: self.add_prefixed.or(under.add_prefixed),
+            offline_timeout: self.offline_timeout.or(under.offline_timeout),
+            heartbeat_interval: self.heartbeat_interval.or(under.heartbeat_interval),
             environment: None,
             unreadable: Vec::new(),
         }
@@ -211,26 +290,98 @@ impl ClientConfigBuilder {
 
     /// Fills in the defaults.
     fn resolve(self, problems: &mut Vec<Problem>) -> ClientConfig {
+        let credentials = credentials(self.username.as_deref(), self.password, self.password_file, problems);
+        let dialect =
+            self.dialect.unwrap_or(if self.username.is_some() { Dialect::Auto } else { Dialect::Any });
+        let lenient = matches!(dialect, Dialect::Auto | Dialect::Shenyu(_));
+        let (context_path, app_name) = if lenient {
+            normal(self.context_path, self.app_name)
+        } else {
+            (self.context_path, self.app_name)
+        };
         let (min, max) = self.retry_delay.unwrap_or(ClientConfig::DEFAULT_RETRY_DELAY);
         let refresh = self.refresh_interval.unwrap_or(ClientConfig::DEFAULT_REFRESH_INTERVAL);
         ClientConfig {
             admin_urls: admins(&self.admin_urls, problems),
-            context_path: self.context_path,
-            app_name: self.app_name,
+            context_path,
+            app_name,
             host: self.host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()),
             port: self.port,
             full: self.full.unwrap_or(false),
             rpc_type: self.rpc_type.unwrap_or(RpcType::Http),
-            dialect: self.dialect.unwrap_or_default(),
-            admins_rule: self.admins_rule.unwrap_or_default(),
+            dialect,
+            admins_rule: self.admins_rule.unwrap_or_else(|| AdminsRule::of(dialect)),
             connect_timeout: self.connect_timeout.unwrap_or(ClientConfig::DEFAULT_CONNECT_TIMEOUT),
             request_timeout: self.request_timeout.unwrap_or(ClientConfig::DEFAULT_REQUEST_TIMEOUT),
             refresh_interval: Some(refresh).filter(|interval| !interval.is_zero()),
             retry_delay: Bounds { min, max },
             concurrency: self.concurrency.unwrap_or(ClientConfig::DEFAULT_CONCURRENCY),
             shutdown_timeout: self.shutdown_timeout.unwrap_or(ClientConfig::DEFAULT_SHUTDOWN_TIMEOUT),
+            credentials,
+            namespaces: listed(&self.namespaces, ';'),
+            protocol: self.protocol.unwrap_or_else(|| "http://".to_owned()),
+            add_prefixed: self.add_prefixed.unwrap_or(false),
+            offline_timeout: self.offline_timeout.unwrap_or(ClientConfig::DEFAULT_OFFLINE_TIMEOUT),
+            heartbeat_interval: self.heartbeat_interval,
         }
     }
+}
+
+/// As the Java starters of ShenYu make them: a slash in front and none at the end, and one named by the other.
+fn normal(context_path: Option<String>, app_name: Option<String>) -> (Option<String>, Option<String>) {
+    let bare = |text: &String| Some(text.trim().trim_matches('/').to_owned()).filter(|text| !text.is_empty());
+    let name = app_name.as_ref().and_then(bare);
+    let path = match &context_path {
+        // What is there and says nothing is a mistake to be told.
+        Some(text) if bare(text).is_none() && !text.trim().is_empty() => return (context_path, app_name),
+        text => text.as_ref().and_then(bare).or_else(|| name.clone()),
+    };
+    (path.as_ref().map(|path| format!("/{path}")), app_name.or(path))
+}
+
+fn credentials(
+    username: Option<&str>,
+    password: Option<Secret>,
+    file: Option<PathBuf>,
+    problems: &mut Vec<Problem>,
+) -> Option<Credentials> {
+    let password = match (password, file) {
+        (Some(password), _) => Some(password),
+        (None, Some(file)) => match Secret::read(&file) {
+            Ok(password) => Some(password),
+            Err(problem) => {
+                problems.push(problem);
+                return None;
+            }
+        },
+        (None, None) => None,
+    };
+    match (username, password) {
+        (Some(username), Some(password)) => Some(Credentials { username: username.to_owned(), password }),
+        (Some(username), None) => {
+            let text = format!("is missing: set that of the user `{username}`, or `password_file`");
+            problems.push(Problem::new("password", text));
+            None
+        }
+        (None, Some(_)) => {
+            problems.push(Problem::new("username", "is missing: set the user that the password belongs to"));
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+/// The pieces of lists, each once.
+fn listed(lists: &[String], separator: char) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for piece in
+        lists.iter().flat_map(|list| list.split(separator)).map(str::trim).filter(|piece| !piece.is_empty())
+    {
+        if !pieces.iter().any(|known| known == piece) {
+            pieces.push(piece.to_owned());
+        }
+    }
+    pieces
 }
 
 /// Each address once, in the order given.

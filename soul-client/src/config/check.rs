@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use super::ClientConfig;
+use super::{AdminsRule, ClientConfig};
 use crate::{error::Problem, plan::Dialect, route::RpcType, wire::gson};
 
 /// Adds every problem of `config`.
@@ -17,6 +17,15 @@ pub(super) fn all(config: &ClientConfig, problems: &mut Vec<Problem>) {
         "port",
         (config.port == Some(0)).then(|| "0 is no port: leave it out to announce the listener's".into()),
     );
+    report("dialect", dialect(config));
+    report("admins_rule", admins_rule(config));
+    report(
+        "protocol",
+        (!matches!(config.protocol.as_str(), "http://" | "https://"))
+            .then(|| format!("`{}` is unknown, expected `http://` or `https://`", config.protocol)),
+    );
+    report("heartbeat_interval", config.heartbeat_interval.and_then(too_long));
+    report("offline_timeout", not_zero(config.offline_timeout));
     report("connect_timeout", not_zero(config.connect_timeout));
     report("request_timeout", not_zero(config.request_timeout));
     report("retry_delay", retry_delay(config));
@@ -45,6 +54,22 @@ fn context_path(config: &ClientConfig) -> Option<String> {
     }
     (text.len() != bare.len() + 1 || text.ends_with('/'))
         .then(|| format!("`{text}` must start with one `/` and not end with it: write `/{bare}`"))
+}
+
+fn dialect(config: &ClientConfig) -> Option<String> {
+    let version = config.dialect.shenyu()?;
+    (version.needs_login() && config.credentials.is_none()).then(|| {
+        format!("`{}` lets nobody register without a login: set `username` and `password`", version.as_str())
+    })
+}
+
+fn admins_rule(config: &ClientConfig) -> Option<String> {
+    let mixed = config.dialect == Dialect::Auto
+        && config.admins_rule == AdminsRule::FirstThatAnswers
+        && config.admin_urls.len() > 1;
+    mixed.then(|| {
+        "`first` needs admins of one kind, and `auto` finds out the kind of each: set `each`, or the `dialect`".into()
+    })
 }
 
 fn app_name(config: &ClientConfig) -> Option<String> {

@@ -1,9 +1,9 @@
 //! Settings from the environment, all of the form `SOUL_…`.
 
-use std::{fmt::Display, str::FromStr, time::Duration};
+use std::{fmt::Display, path::PathBuf, str::FromStr, time::Duration};
 
 use super::{AdminsRule, ClientConfigBuilder};
-use crate::{error::Problem, plan::Dialect, route::RpcType};
+use crate::{error::Problem, plan::Dialect, route::RpcType, secret::Secret};
 
 /// Reads every variable that `lookup` knows. An empty one is as if it were not there, since that is how
 /// scripts and container files switch a variable off.
@@ -22,6 +22,12 @@ pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuild
         connect_timeout: reader.seconds("connect_timeout", "SOUL_CONNECT_TIMEOUT"),
         request_timeout: reader.seconds("request_timeout", "SOUL_REQUEST_TIMEOUT"),
         refresh_interval: reader.seconds("refresh_interval", "SOUL_REFRESH_INTERVAL"),
+        username: reader.text("SOUL_USERNAME"),
+        password: reader.text("SOUL_PASSWORD").map(Secret::from),
+        password_file: reader.text("SOUL_PASSWORD_FILE").map(PathBuf::from),
+        namespaces: reader.text("SOUL_NAMESPACE").into_iter().collect(),
+        protocol: reader.text("SOUL_PROTOCOL"),
+        add_prefixed: reader.parsed("add_prefixed", "SOUL_ADD_PREFIXED", "`true` or `false`"),
         unreadable: reader.unreadable,
         ..ClientConfigBuilder::default()
     }
@@ -157,7 +163,8 @@ mod tests {
             [
                 "`port`: `SOUL_PORT` is `80 80`, expected a number from 1 to 65535",
                 "`full`: `SOUL_FULL` is `yes`, expected `true` or `false`",
-                "`dialect`: `SOUL_DIALECT` is `2.4`, expected one of `any`, `feb2021`, `2.3.0`",
+                "`dialect`: `SOUL_DIALECT` is `2.4`, expected one of `auto`, `any`, `feb2021`, `2.3.0`, `shenyu-2.4.0`, `shenyu-2.4.1`, \
+                 `shenyu-2.4.2`, `shenyu-2.4.3`, `shenyu-2.5`, `shenyu-2.6`, `shenyu-2.7.0`, `shenyu-2.7`",
                 "`refresh_interval`: `SOUL_REFRESH_INTERVAL` is `-1`, expected seconds, for example `30` or `0.5`",
             ]
         );

@@ -14,8 +14,9 @@ pub(crate) use admin_url::AdminUrl;
 use crate::{
     backoff::Bounds,
     error::Error,
-    plan::{Dialect, Properties},
+    plan::{Dialect, Heartbeat, Properties, ShenyuVersion},
     route::RpcType,
+    transport::Credentials,
 };
 
 /// How several admins are treated.
@@ -23,20 +24,31 @@ use crate::{
 #[non_exhaustive]
 pub enum AdminsRule {
     /// Each registration goes to the first admin that answers; the next one is asked only if that fails
-    /// (default).
+    /// (default for Soul, and for ShenYu before 2.6).
     ///
     /// Admins of one Soul installation usually share their database, so telling one is telling all; the
     /// client of 2.3.0 does the same with its `serverLists`. An answer is `success` or an admin's JSON error;
     /// a page of some proxy is none, and the next admin is asked.
     #[default]
     FirstThatAnswers,
-    /// Each registration goes to every admin, each in its own time: for admins that share nothing.
+    /// Each registration goes to every admin, each in its own time: for admins that share nothing (default for
+    /// ShenYu from 2.6 on, and for [`Dialect::Auto`]).
     Each,
 }
 
 impl AdminsRule {
     /// Every rule.
     pub const ALL: [Self; 2] = [Self::FirstThatAnswers, Self::Each];
+
+    /// How the Java clients of a dialect treat several admins.
+    #[must_use]
+    pub const fn of(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Auto => Self::Each,
+            Dialect::Shenyu(version) if version.tells_every_admin() => Self::Each,
+            _ => Self::FirstThatAnswers,
+        }
+    }
 
     /// The word for it in a setting.
     #[must_use]
@@ -66,14 +78,24 @@ impl std::fmt::Display for AdminsRule {
 /// | `port` | `SOUL_PORT` | the listener's |
 /// | `full` | `SOUL_FULL` | `false` |
 /// | `rpc_type` | `SOUL_RPC_TYPE` | `http` |
-/// | `dialect` | `SOUL_DIALECT` | `any` |
-/// | `admins_rule` | `SOUL_ADMINS_RULE` | `first` |
+/// | `dialect` | `SOUL_DIALECT` | `any`; `auto` once there is a user |
+/// | `admins_rule` | `SOUL_ADMINS_RULE` | that of the dialect: `first` for Soul |
+/// | `username` | `SOUL_USERNAME` | none, needed for ShenYu from 2.4.2 on |
+/// | `password` | `SOUL_PASSWORD`, or the file `SOUL_PASSWORD_FILE` | none, needed with a user |
+/// | `namespace` | `SOUL_NAMESPACE` | the one every ShenYu has |
+/// | `protocol` | `SOUL_PROTOCOL` | `http://` |
+/// | `add_prefixed` | `SOUL_ADD_PREFIXED` | `false` |
 /// | `connect_timeout` | `SOUL_CONNECT_TIMEOUT`, seconds | 10 s |
 /// | `request_timeout` | `SOUL_REQUEST_TIMEOUT`, seconds | 10 s |
 /// | `refresh_interval` | `SOUL_REFRESH_INTERVAL`, seconds | 30 s |
 /// | `retry_delay` | – | 1 s to 30 s |
 /// | `concurrency` | – | 16 |
 /// | `shutdown_timeout` | – | 1 s |
+/// | `offline_timeout` | – | 3 s |
+/// | `heartbeat_interval` | – | that of the dialect, see [`ShenyuVersion::heartbeat`](crate::ShenyuVersion::heartbeat) |
+///
+/// With ShenYu, a context path without its slash gets one, and an application without a name is called by its
+/// context path.
 ///
 /// What the builder is told wins over the environment, in whichever order they are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +115,12 @@ pub struct ClientConfig {
     retry_delay: Bounds,
     concurrency: usize,
     shutdown_timeout: Duration,
+    credentials: Option<Credentials>,
+    namespaces: Vec<String>,
+    protocol: String,
+    add_prefixed: bool,
+    offline_timeout: Duration,
+    heartbeat_interval: Option<Duration>,
 }
 
 impl ClientConfig {
@@ -111,6 +139,9 @@ impl ClientConfig {
     pub const DEFAULT_CONCURRENCY: usize = 16;
     /// Time that registrations under way are given to end when the client is shut down.
     pub const DEFAULT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// Time for telling the admins that this instance leaves, all of them together.
+    pub const DEFAULT_OFFLINE_TIMEOUT: Duration = Duration::from_secs(3);
 
     /// Starts a configuration.
     ///
@@ -229,6 +260,55 @@ impl ClientConfig {
         self.shutdown_timeout
     }
 
+    /// The user that logs in at the admins.
+    #[must_use]
+    pub fn username(&self) -> Option<&str> {
+        self.credentials.as_ref().map(|credentials| credentials.username.as_str())
+    }
+
+    /// Ids of ShenYu's namespaces to register in; none stands for the one that every admin has.
+    #[must_use]
+    pub fn namespaces(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    /// What a gateway of ShenYu speaks to this instance, `http://` or `https://`.
+    #[must_use]
+    pub fn protocol(&self) -> &str {
+        &self.protocol
+    }
+
+    /// Whether a gateway of ShenYu keeps the context path in front.
+    #[must_use]
+    pub fn add_prefixed(&self) -> bool {
+        self.add_prefixed
+    }
+
+    /// Time for telling the admins that this instance leaves.
+    #[must_use]
+    pub fn offline_timeout(&self) -> Duration {
+        self.offline_timeout
+    }
+
+    /// How often an instance says that it is still there, if that was set.
+    #[must_use]
+    pub fn heartbeat_interval(&self) -> Option<Duration> {
+        self.heartbeat_interval
+    }
+
+    /// What that means for a dialect.
+    pub(crate) fn heartbeat(&self, dialect: Dialect) -> Option<Heartbeat> {
+        let own = dialect.shenyu().and_then(ShenyuVersion::heartbeat)?;
+        match self.heartbeat_interval {
+            None => Some(own),
+            Some(period) => (!period.is_zero()).then_some(Heartbeat { first: period, period }),
+        }
+    }
+
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
     pub(crate) fn retry_bounds(&self) -> Bounds {
         self.retry_delay
     }
@@ -251,6 +331,9 @@ impl ClientConfig {
         properties.host = Some(host.to_owned());
         properties.port = Some(port.to_string());
         properties.full = Some(self.full.to_string());
+        properties.namespaces.clone_from(&self.namespaces);
+        properties.protocol.clone_from(&self.protocol);
+        properties.add_prefixed = self.add_prefixed;
         properties
     }
 }

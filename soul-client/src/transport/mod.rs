@@ -1,16 +1,37 @@
 //! One body to one admin: the seam between the life of a client and the wire.
+//!
+//! | room | does |
+//! |---|---|
+//! | `http` | posts a body, and reads what comes back |
+//! | `answer` | judges it |
+//! | `session` | keeps one admin's token: one login at a time, renewed before it ends |
+//! | `detect` | finds out what kind of admin it is, without registering anything |
 
+mod answer;
+mod detect;
 mod http;
+mod session;
 
 use std::{future::Future, sync::Arc};
 
 pub(crate) use http::HttpTransport;
+pub(crate) use session::Credentials;
 
-use crate::error::Error;
+use crate::{error::Error, plan::Dialect};
+
+/// What is posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    /// Path below the admin's address.
+    pub(crate) endpoint: &'static str,
+    pub(crate) body: Arc<str>,
+    /// Whether the admin wants a token with it.
+    pub(crate) needs_login: bool,
+}
 
 /// Sends one registration to one admin.
 pub(crate) trait Transport: Send + Sync + 'static {
-    /// Posts `body` to `admin` + `endpoint`.
+    /// Posts a message to `admin`.
     ///
     /// # Errors
     /// [`SendError::Unanswered`] if no admin answered there, so that another one may be asked;
@@ -19,18 +40,19 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// # Cancel safety
     /// Dropping the future gives the attempt up; whether the admin got it is then unknown. Sending the same
     /// again is safe.
-    fn send(
-        &self,
-        admin: &str,
-        endpoint: &'static str,
-        body: Arc<str>,
-    ) -> impl Future<Output = Result<(), SendError>> + Send;
+    fn send(&self, admin: &str, message: Message) -> impl Future<Output = Result<(), SendError>> + Send;
+
+    /// Finds out which dialect `admin` speaks; nothing is registered by it.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn detect(&self, admin: &str) -> impl Future<Output = Result<Dialect, SendError>> + Send;
 }
 
 /// Why a registration is not known to be accepted.
 #[derive(Clone, Debug)]
 pub(crate) enum SendError {
-    /// Nobody answered, or something that is no Soul admin did.
+    /// Nobody answered, or something that is no admin did.
     Unanswered(Arc<Error>),
     /// An admin answered, and not with `success`.
     Refused(Arc<Error>),

@@ -4,6 +4,7 @@
 mod over_http;
 mod rounds;
 mod scripted;
+mod shenyu;
 mod starting;
 
 use std::{net::SocketAddr, time::Duration};

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::{
     error::{Error, Kind},
-    transport::{SendError, Transport},
+    plan::Dialect,
+    transport::{Message, SendError, Transport},
 };
 
 /// What one call gets.
@@ -70,9 +71,13 @@ impl Scripted {
 }
 
 impl Transport for Scripted {
-    async fn send(&self, admin: &str, endpoint: &'static str, body: Arc<str>) -> Result<(), SendError> {
-        assert_eq!(endpoint, "/soul-client/springmvc-register");
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+    async fn detect(&self, _: &str) -> Result<Dialect, SendError> {
+        Ok(Dialect::Any)
+    }
+
+    async fn send(&self, admin: &str, message: Message) -> Result<(), SendError> {
+        assert_eq!(message.endpoint, "/soul-client/springmvc-register");
+        let body: serde_json::Value = serde_json::from_str(&message.body).unwrap();
         let path = body["path"].as_str().unwrap().trim_start_matches("/http").to_owned();
         let admin = admin.trim_start_matches("http://").to_owned();
         let call = Call { admin, path, began: Instant::now(), ended: None };
