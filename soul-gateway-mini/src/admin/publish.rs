@@ -108,7 +108,7 @@ impl Publisher {
                 return Arc::clone(before.image.group(group));
             }
             fetch[at] = Arc::default();
-            Arc::new(render(store.group(group), now_ms))
+            Arc::new(render(store.group(group), later(before.image.group(group), now_ms)))
         });
         let image = Arc::new(ConfigImage { revision: store.revision(), groups });
         self.send(Published { store, image, fetch });
@@ -117,11 +117,9 @@ impl Publisher {
     /// Dates every group anew, as Soul does every five minutes although nothing changed.
     pub(crate) fn refresh(&self, now_ms: i64) {
         let before = Arc::clone(&self.published.borrow());
-        let groups = before
-            .image
-            .groups
-            .each_ref()
-            .map(|group| Arc::new(GroupImage { last_modify_time: now_ms, ..(**group).clone() }));
+        let groups = before.image.groups.each_ref().map(|group| {
+            Arc::new(GroupImage { last_modify_time: later(group, now_ms), ..(**group).clone() })
+        });
         let image = Arc::new(ConfigImage { revision: before.image.revision, groups });
         self.send(Published { store: Arc::clone(&before.store), image, fetch: before.fetch.clone() });
     }
@@ -132,6 +130,12 @@ impl Publisher {
         self.published.send_replace(Arc::new(published));
         self.image.send_replace(image);
     }
+}
+
+/// The time of a group that replaces another. A Java gateway drops a group that is not newer than the one it has, so
+/// two changes in one millisecond, or a clock set back, must not give it the same time.
+fn later(before: &GroupImage, now_ms: i64) -> i64 {
+    now_ms.max(before.last_modify_time.saturating_add(1))
 }
 
 /// The exact Gson text of a group, and its md5.
@@ -173,9 +177,9 @@ mod tests {
         Publisher::new(Arc::new(Store::new(Snowflake::new(1, 1))), 1_000)
     }
 
-    fn disable(publisher: &Publisher) {
+    fn set_enabled(publisher: &Publisher, enabled: bool) {
         let mut store = (*publisher.published().borrow().store).clone();
-        let patch = PluginPatch { enabled: Some(false), config: None };
+        let patch = PluginPatch { enabled: Some(enabled), config: None };
         let applied = store.apply(Command::Edit(Edit::Plugin("5".to_owned(), patch)), 2_000).unwrap();
         let super::super::store::Outcome::Changed { events, .. } = applied.outcome else {
             panic!("no change")
@@ -196,7 +200,7 @@ mod tests {
     fn a_change_renders_its_own_group_only() {
         let publisher = publisher();
         let before = Arc::clone(&publisher.image().borrow());
-        disable(&publisher);
+        set_enabled(&publisher, false);
         let after = Arc::clone(&publisher.image().borrow());
         assert_eq!(after.revision, before.revision + 1);
         for group in ConfigGroup::ALL {
@@ -204,6 +208,22 @@ mod tests {
             assert_eq!(same, group != ConfigGroup::Plugin, "{group}");
         }
         assert_eq!(after.group(ConfigGroup::Plugin).last_modify_time, 2_000);
+    }
+
+    #[test]
+    fn a_later_group_has_a_later_time_whatever_the_clock_says() {
+        let publisher = publisher();
+        let mut last = publisher.image().borrow().group(ConfigGroup::Plugin).last_modify_time;
+        for step in 0..6 {
+            if step % 3 == 2 {
+                publisher.refresh(500)
+            } else {
+                set_enabled(&publisher, step % 3 == 1)
+            }
+            let time = publisher.image().borrow().group(ConfigGroup::Plugin).last_modify_time;
+            assert!(time > last, "step {step}: {time} after {last}");
+            last = time;
+        }
     }
 
     #[test]

@@ -96,6 +96,9 @@ pub(super) async fn submit<T: Serialize>(
     let id = subject.unwrap_or_default();
     let store = shared.store.store();
     let changed = matches!(outcome, Outcome::Changed { .. });
+    if let Outcome::Changed { revision, .. } = outcome {
+        tracing::info!(revision, id, "changed through the API");
+    }
     let item = Item { revision: store.revision(), changed: Some(changed), item: view(&store, &id) };
     Ok(match made {
         Made::Changed => Reply::ok(store.revision(), &item),

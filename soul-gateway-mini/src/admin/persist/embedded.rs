@@ -54,6 +54,8 @@ pub(crate) struct Embedded {
     _lock: File,
     /// Absent after a failed commit: the database then wants to be opened anew.
     open: Option<Open>,
+    /// What was read when the store was opened, for the first `load`.
+    read: Option<Saved>,
 }
 
 /// The database, and the state as it was last committed.
@@ -74,20 +76,27 @@ impl Embedded {
         if !path.try_exists().map_err(|source| unusable(&path, source))? {
             create(folder, &path)?;
         }
-        let (open, _) = open(&path)?;
-        Ok(Self { path, _lock: lock, open: Some(open) })
+        let (open, saved) = open(&path)?;
+        Ok(Self { path, _lock: lock, open: Some(open), read: Some(saved) })
     }
 }
 
 impl Persist for Embedded {
     fn load(&mut self) -> Result<Option<Saved>, PersistError> {
-        self.open = None; // closes it: the file can be open once
-        let (open, saved) = open(&self.path)?;
-        self.open = Some(open);
+        let saved = match self.read.take() {
+            Some(saved) => saved,
+            None => {
+                self.open = None; // closes it: the file can be open once
+                let (open, saved) = open(&self.path)?;
+                self.open = Some(open);
+                saved
+            }
+        };
         Ok((saved != Saved::default()).then_some(saved))
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<(), PersistError> {
+        self.read = None;
         // A database that failed once is closed. Only `load` opens it again, because only it can say what is durable.
         let write = |why: String| PersistError::Write { path: self.path.clone(), why };
         let Some(mut open) = self.open.take() else {
@@ -170,8 +179,8 @@ fn open_and_read(path: &Path) -> Result<(Open, Saved), PersistError> {
 
 /// Whether an error is about getting at the file rather than about what is in it.
 fn is_access(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
-    matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem | StorageFull)
+    use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), IsADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem | StorageFull)
 }
 
 /// Reads everything and compares it with its checksums.

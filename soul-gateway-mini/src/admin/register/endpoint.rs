@@ -71,8 +71,14 @@ async fn register(shared: &Shared, url: Service, request: Request) -> Result<App
         .map_err(|problems| Failed::Refused(StatusCode::BAD_REQUEST, sentence(&problems), problems))?;
     let Incoming { dialect, service, body } = incoming;
     let revive = if config.checks_upstreams() { Revive::AfterProbe } else { Revive::AtOnce };
+    let (path, host, port) = (body.path.clone(), body.host.clone(), body.port);
     let registration = Registration { dialect, service, body, revive };
-    shared.store.submit(Command::Register(Box::new(registration))).await.map_err(Failed::Store)
+    let applied =
+        shared.store.submit(Command::Register(Box::new(registration))).await.map_err(Failed::Store)?;
+    if let Outcome::Changed { revision, .. } = applied.outcome {
+        tracing::info!(revision, path, host, port, %service, "registered");
+    }
+    Ok(applied)
 }
 
 /// Clients that say no media type are taken at their word; a web page of another site, which can send a body

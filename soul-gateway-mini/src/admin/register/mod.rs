@@ -6,12 +6,16 @@
 //! reads bodies and refuses malformed ones before they come here, is `endpoint`.
 
 mod defaults;
+mod effect;
 mod plan;
+mod service;
 mod stored;
 
 pub(crate) mod body;
 pub(crate) mod endpoint;
 
 pub use defaults::{UnsupportedRpcType, context_segment, rule_handle, rule_operator, spring_cloud_handle};
-pub use plan::{Dialect, Effect, MetaDataEffect, Node, Plan, Refusal, Reply, Service, plan};
+pub use effect::{Effect, MetaDataEffect, Node, Plan, Refusal, Reply};
+pub use plan::plan;
+pub use service::{Dialect, Service};
 pub use stored::{HandleFault, MetaDataRow, Stored, StoredSelector, parse_upstreams};

@@ -1,0 +1,82 @@
+//! The two dialects, and the services that take registrations.
+
+use std::{fmt, str::FromStr};
+
+use super::UnsupportedRpcType;
+
+/// Whose rules a registration follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// Soul of February 2021.
+    Feb2021,
+    /// Soul 2.3.0.
+    V230,
+}
+
+/// The service that takes a registration: Feb-2021 chooses it by URL, 2.3.0 by the body's rpc type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Plain HTTP.
+    SpringMvc,
+    /// HTTP found through a registry.
+    SpringCloud,
+    /// Dubbo.
+    Dubbo,
+    /// Sofa.
+    Sofa,
+    /// Tars.
+    Tars,
+    /// gRPC.
+    Grpc,
+}
+
+impl Service {
+    /// Every service.
+    pub const ALL: [Self; 6] =
+        [Self::SpringMvc, Self::SpringCloud, Self::Dubbo, Self::Sofa, Self::Tars, Self::Grpc];
+
+    /// The rpc type of its registrations.
+    #[must_use]
+    pub const fn rpc_type(self) -> &'static str {
+        match self {
+            Self::SpringMvc => "http",
+            Self::SpringCloud => "springCloud",
+            Self::Dubbo => "dubbo",
+            Self::Sofa => "sofa",
+            Self::Tars => "tars",
+            Self::Grpc => "grpc",
+        }
+    }
+
+    /// The plugin its rules belong to.
+    #[must_use]
+    pub const fn plugin(self) -> &'static str {
+        match self {
+            Self::SpringMvc => "divide",
+            other => other.rpc_type(),
+        }
+    }
+
+    /// Whether the service is one of the RPC kinds, which register a method and not a path alone.
+    #[must_use]
+    pub const fn is_rpc(self) -> bool {
+        !matches!(self, Self::SpringMvc | Self::SpringCloud)
+    }
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.rpc_type())
+    }
+}
+
+impl FromStr for Service {
+    type Err = UnsupportedRpcType;
+
+    fn from_str(rpc_type: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|service| service.rpc_type() == rpc_type)
+            .ok_or_else(|| UnsupportedRpcType(Some(rpc_type.to_owned())))
+    }
+}
