@@ -26,14 +26,14 @@ impl AdminUrl {
         }
         match url.scheme() {
             "http" => {}
+            "https" if cfg!(feature = "rustls") => {}
             "https" => {
-                let plain = text.replacen("https", "http", 1);
                 return Err(format!(
-                    "`{text}` needs TLS, which this version of `soul-client` does not speak: use `{plain}`, or let \
-                     a proxy on this machine speak TLS to the admin"
+                    "`{text}` needs TLS, which this program was built without: turn the feature `rustls` of \
+                     `soul-client` on"
                 ));
             }
-            scheme => return Err(format!("`{text}` has the scheme `{scheme}`, expected `http`")),
+            scheme => return Err(format!("`{text}` has the scheme `{scheme}`, expected `http` or `https`")),
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(format!(
@@ -62,7 +62,7 @@ impl AdminUrl {
         self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 
-    /// The port, 80 if the address does not say.
+    /// The port; that of the scheme if the address does not say.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -84,6 +84,8 @@ mod tests {
             ("http://localhost:9095", "http://localhost:9095", "localhost", 9095),
             ("http://localhost:9095/", "http://localhost:9095", "localhost", 9095),
             ("http://admin", "http://admin", "admin", 80),
+            #[cfg(feature = "rustls")]
+            ("https://admin", "https://admin", "admin", 443),
             ("http://10.0.0.7:9095/soul//", "http://10.0.0.7:9095/soul", "10.0.0.7", 9095),
             ("http://[::1]:9095", "http://[::1]:9095", "::1", 9095),
             ("HTTP://Admin:9095", "http://admin:9095", "admin", 9095),
@@ -97,8 +99,7 @@ mod tests {
     fn refused_with_the_remedy() {
         for (text, part) in [
             ("localhost:9095", "write `http://localhost:9095`"),
-            ("https://admin:9095", "use `http://admin:9095`"),
-            ("ftp://admin", "scheme `ftp`, expected `http`"),
+            ("ftp://admin", "scheme `ftp`, expected `http` or `https`"),
             ("http://", "is no address"),
             ("http://admin:99999", "is no address"),
             ("http://admin?x=1", "query or fragment"),

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{AdminUrl, AdminsRule, ClientConfig, check, env};
+use super::{AdminUrl, AdminsRule, ClientConfig, Tls, check, env};
 use crate::{
     backoff::Bounds,
     error::{Error, Problem},
@@ -40,6 +40,10 @@ pub struct ClientConfigBuilder {
     pub(super) add_prefixed: Option<bool>,
     pub(super) offline_timeout: Option<Duration>,
     pub(super) heartbeat_interval: Option<Duration>,
+    pub(super) ca_file: Option<PathBuf>,
+    pub(super) client_cert_file: Option<PathBuf>,
+    pub(super) client_key_file: Option<PathBuf>,
+    pub(super) proxy: Option<Secret>,
     /// What the environment says; used where the fields above say nothing.
     pub(super) environment: Option<Box<ClientConfigBuilder>>,
     /// What could not be read from the environment.
@@ -196,6 +200,29 @@ impl ClientConfigBuilder {
         self
     }
 
+    /// Trusts the authorities of this PEM file, and no others, for admins with an `https` address (default: those of
+    /// the system). Needs the feature `rustls`.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
+    }
+
+    /// Shows this certificate to admins that ask for one: PEM files with the chain, its own certificate first, and
+    /// with the private key. Needs the feature `rustls`.
+    pub fn client_certificate(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.client_cert_file = Some(chain.into());
+        self.client_key_file = Some(key.into());
+        self
+    }
+
+    /// Sends everything through a proxy, `http://host:port` (default: none; variables such as `HTTP_PROXY` are not
+    /// looked at, since a registration should not leave by accident). It may hold a user and a password, which are
+    /// not shown.
+    pub fn proxy(mut self, url: impl Into<Secret>) -> Self {
+        self.proxy = Some(url.into());
+        self
+    }
+
     /// Sets the time for telling the admins that this instance leaves
     /// (default: [`ClientConfig::DEFAULT_OFFLINE_TIMEOUT`]).
     pub fn offline_timeout(mut self, timeout: Duration) -> Self {
@@ -283,6 +310,10 @@ impl ClientConfigBuilder {
             add_prefixed: self.add_prefixed.or(under.add_prefixed),
             offline_timeout: self.offline_timeout.or(under.offline_timeout),
             heartbeat_interval: self.heartbeat_interval.or(under.heartbeat_interval),
+            ca_file: self.ca_file.or(under.ca_file),
+            client_cert_file: self.client_cert_file.or(under.client_cert_file),
+            client_key_file: self.client_key_file.or(under.client_key_file),
+            proxy: self.proxy.or(under.proxy),
             environment: None,
             unreadable: Vec::new(),
         }
@@ -291,6 +322,16 @@ impl ClientConfigBuilder {
     /// Fills in the defaults.
     fn resolve(self, problems: &mut Vec<Problem>) -> ClientConfig {
         let credentials = credentials(self.username.as_deref(), self.password, self.password_file, problems);
+        let client = match (self.client_cert_file, self.client_key_file) {
+            (Some(chain), Some(key)) => Some((chain, key)),
+            (None, None) => None,
+            (chain, _) => {
+                let field = if chain.is_some() { "client_key_file" } else { "client_cert_file" };
+                problems
+                    .push(Problem::new(field, "is missing: a client certificate needs both of its files"));
+                None
+            }
+        };
         let dialect =
             self.dialect.unwrap_or(if self.username.is_some() { Dialect::Auto } else { Dialect::Any });
         let lenient = matches!(dialect, Dialect::Auto | Dialect::Shenyu(_));
@@ -323,6 +364,8 @@ impl ClientConfigBuilder {
             add_prefixed: self.add_prefixed.unwrap_or(false),
             offline_timeout: self.offline_timeout.unwrap_or(ClientConfig::DEFAULT_OFFLINE_TIMEOUT),
             heartbeat_interval: self.heartbeat_interval,
+            tls: Tls { ca_file: self.ca_file, client },
+            proxy: self.proxy,
         }
     }
 }

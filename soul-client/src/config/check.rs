@@ -25,6 +25,7 @@ pub(super) fn all(config: &ClientConfig, problems: &mut Vec<Problem>) {
             .then(|| format!("`{}` is unknown, expected `http://` or `https://`", config.protocol)),
     );
     report("heartbeat_interval", config.heartbeat_interval.and_then(too_long));
+    report("proxy", config.proxy.as_ref().and_then(|proxy| proxy_address(proxy.expose())));
     report("offline_timeout", not_zero(config.offline_timeout));
     report("connect_timeout", not_zero(config.connect_timeout));
     report("request_timeout", not_zero(config.request_timeout));
@@ -94,6 +95,12 @@ fn host(host: &str) -> Option<String> {
         )),
         Err(_) => None,
     }
+}
+
+/// The address itself is not repeated: it may hold a password.
+fn proxy_address(text: &str) -> Option<String> {
+    let good = reqwest::Url::parse(text).is_ok_and(|url| url.scheme() == "http" && url.has_host());
+    (!good).then(|| "is no address of a proxy: write `http://host:port`".to_owned())
 }
 
 fn not_zero(timeout: Duration) -> Option<String> {
@@ -197,7 +204,7 @@ mod tests {
 
     #[test]
     fn all_problems_are_listed_at_once() {
-        let config = ClientConfig::builder().admin_url("a:1,https://b").context_path("x").port(0);
+        let config = ClientConfig::builder().admin_url("a:1,ftp://b").context_path("x").port(0);
         let error = config.build().unwrap_err();
         let fields: Vec<_> = error.problems().iter().map(Problem::field).collect();
         assert_eq!(fields, ["admin_url", "admin_url", "context_path", "port"]);

@@ -5,7 +5,7 @@ mod builder;
 mod check;
 mod env;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 pub use builder::ClientConfigBuilder;
 
@@ -16,6 +16,7 @@ use crate::{
     error::Error,
     plan::{Dialect, Heartbeat, Properties, ShenyuVersion},
     route::RpcType,
+    secret::Secret,
     transport::Credentials,
 };
 
@@ -92,6 +93,9 @@ impl std::fmt::Display for AdminsRule {
 /// | `concurrency` | – | 16 |
 /// | `shutdown_timeout` | – | 1 s |
 /// | `offline_timeout` | – | 3 s |
+/// | `ca_file` | `SOUL_CA_FILE` | what the system trusts |
+/// | `client_certificate` | `SOUL_CLIENT_CERT_FILE`, `SOUL_CLIENT_KEY_FILE` | none |
+/// | `proxy` | `SOUL_PROXY` | none; `HTTP_PROXY` and its like are not looked at |
 /// | `heartbeat_interval` | – | that of the dialect, see [`ShenyuVersion::heartbeat`](crate::ShenyuVersion::heartbeat) |
 ///
 /// With ShenYu, a context path without its slash gets one, and an application without a name is called by its
@@ -121,6 +125,17 @@ pub struct ClientConfig {
     add_prefixed: bool,
     offline_timeout: Duration,
     heartbeat_interval: Option<Duration>,
+    tls: Tls,
+    proxy: Option<Secret>,
+}
+
+/// What is trusted, and how this client shows who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "rustls"), allow(dead_code, reason = "only TLS reads it"))]
+pub(crate) struct Tls {
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Certificates and key.
+    pub(crate) client: Option<(PathBuf, PathBuf)>,
 }
 
 impl ClientConfig {
@@ -303,6 +318,15 @@ impl ClientConfig {
             None => Some(own),
             Some(period) => (!period.is_zero()).then_some(Heartbeat { first: period, period }),
         }
+    }
+
+    #[cfg_attr(not(feature = "rustls"), allow(dead_code, reason = "only TLS reads it"))]
+    pub(crate) fn tls(&self) -> &Tls {
+        &self.tls
+    }
+
+    pub(crate) fn proxy(&self) -> Option<&Secret> {
+        self.proxy.as_ref()
     }
 
     pub(crate) fn credentials(&self) -> Option<&Credentials> {

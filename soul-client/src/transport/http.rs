@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::ClientConfig,
-    error::{Error, Kind},
+    error::{Error, Kind, Problem},
     plan::Dialect,
     wire::shenyu::paths::TOKEN_HEADER,
 };
@@ -36,10 +36,24 @@ pub(crate) struct HttpTransport {
 
 impl HttpTransport {
     pub(crate) fn new(config: &ClientConfig) -> Result<Self, Error> {
-        let client = reqwest::Client::builder()
+        let mut builder = reqwest::Client::builder();
+        #[cfg(feature = "rustls")]
+        {
+            // Without one reqwest would ask for the provider of the program, and panic if there is none.
+            builder = builder.tls_backend_preconfigured(super::tls::config(config)?);
+        }
+        // A registration must not leave through a proxy that happens to stand in the environment.
+        builder = builder.no_proxy();
+        if let Some(proxy) = config.proxy() {
+            let proxy = reqwest::Proxy::all(proxy.expose()).map_err(|error| {
+                // Its text may hold the user of the proxy.
+                drop(error);
+                Error::config(vec![Problem::new("proxy", "is no address: write `http://host:port`")])
+            })?;
+            builder = builder.proxy(proxy);
+        }
+        let client = builder
             .http1_only()
-            // A registration must not leave through a proxy that happens to stand in the environment.
-            .no_proxy()
             // A redirect would turn the POST into a GET, whose answer says nothing.
             .redirect(Policy::none())
             .connect_timeout(config.connect_timeout())

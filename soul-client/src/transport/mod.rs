@@ -5,12 +5,15 @@
 //! | `http` | posts a body, and reads what comes back |
 //! | `answer` | judges it |
 //! | `session` | keeps one admin's token: one login at a time, renewed before it ends |
+//! | `tls` | what is trusted, and how this client shows who it is |
 //! | `detect` | finds out what kind of admin it is, without registering anything |
 
 mod answer;
 mod detect;
 mod http;
 mod session;
+#[cfg(feature = "rustls")]
+mod tls;
 
 use std::{future::Future, sync::Arc};
 

@@ -6,6 +6,8 @@ mod rounds;
 mod scripted;
 mod shenyu;
 mod starting;
+#[cfg(feature = "rustls")]
+mod tls;
 
 use std::{net::SocketAddr, time::Duration};
 
