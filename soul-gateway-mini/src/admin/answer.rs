@@ -6,7 +6,6 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 /// Soul's code for any failure of the admin.
 pub(crate) const SOUL_FAILURE: i32 = 500;
@@ -34,8 +33,9 @@ pub(crate) fn answer<T: Serialize>(status: StatusCode, code: i32, message: &str,
 
 /// An answer without data.
 pub(crate) fn failure(status: StatusCode, code: i32, message: &str) -> Response {
-    let body = serde_json::json!({"code": code, "message": message, "data": Value::Null});
-    response(status, "application/json", body.to_string())
+    // A number, a text and null have no value that cannot be written.
+    let body = serde_json::to_vec(&Fields { code, message, data: () }).unwrap_or_default();
+    response(status, "application/json", body)
 }
 
 /// A body of some media type.

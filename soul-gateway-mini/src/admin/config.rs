@@ -31,6 +31,8 @@ pub const BODY_LIMIT: usize = 256 * 1024;
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for the body of a request.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time a client may take nothing of its answer.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections at once; more wait to be accepted.
 pub const MAX_CONNECTIONS: usize = 16_384;
 /// Time for requests in flight to end at shutdown.
@@ -73,6 +75,8 @@ pub struct AdminConfig {
     pub header_timeout: Duration,
     /// Time for the body of a request. Default [`BODY_TIMEOUT`].
     pub body_timeout: Duration,
+    /// Time a client may take nothing of its answer before it is cut off. Default [`WRITE_TIMEOUT`].
+    pub write_timeout: Duration,
     /// Connections at once. Default [`MAX_CONNECTIONS`].
     pub max_connections: usize,
     /// Time for requests in flight to end at shutdown. Default [`DRAIN_TIMEOUT`].
@@ -95,6 +99,7 @@ impl Default for AdminConfig {
             body_limit: BODY_LIMIT,
             header_timeout: HEADER_TIMEOUT,
             body_timeout: BODY_TIMEOUT,
+            write_timeout: WRITE_TIMEOUT,
             max_connections: MAX_CONNECTIONS,
             drain_timeout: DRAIN_TIMEOUT,
         }
@@ -113,6 +118,7 @@ impl AdminConfig {
             ("poll_hold", self.poll_hold),
             ("header_timeout", self.header_timeout),
             ("body_timeout", self.body_timeout),
+            ("write_timeout", self.write_timeout),
         ] {
             if value.is_zero() {
                 problems.push(Problem::new(field, "must be longer than zero"));

@@ -164,6 +164,10 @@ fn client(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::{
+        config::AdminConfig,
+        store::{Command, Edit, PluginPatch},
+    };
 
     const FORM: &str = "APP_AUTH=a%2C1&PLUGIN=b%2C2&RULE=c%2C3&SELECTOR=d%2C4&META_DATA=e%2Cx&OTHER=1";
 
@@ -194,6 +198,42 @@ mod tests {
     fn parameters_may_stand_in_the_query() {
         let uri: Uri = format!("/configs/listener?{FORM}").parse().unwrap();
         assert!(checksums(&uri, b"").is_ok());
+    }
+
+    fn all_of(image: &ConfigImage) -> Checksums {
+        ConfigGroup::ALL.map(|group| image.group(group).md5.as_str().into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poll_is_held_for_a_minute_whatever_is_dated_anew() {
+        let shared = Shared::for_test(AdminConfig::default());
+        let checksums = all_of(&shared.store.image().borrow());
+        let dating = async {
+            for _ in 0..5 {
+                tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+                shared.store.refresh().await;
+            }
+        };
+        let started = Instant::now();
+        let (changed, ()) = tokio::join!(wait(&shared, &checksums), dating);
+        assert_eq!((changed, started.elapsed()), (Changed::default(), shared.config.poll_hold));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poll_ends_with_a_change_and_with_the_admin() {
+        let shared = Shared::for_test(AdminConfig::default());
+        let checksums = all_of(&shared.store.image().borrow());
+        let patch = PluginPatch { enabled: Some(true), config: None };
+        let change = shared.store.submit(Command::Edit(Edit::Plugin("1".to_owned(), patch)));
+        let started = Instant::now();
+        let (changed, applied) = tokio::join!(wait(&shared, &checksums), change);
+        assert!(applied.is_ok() && started.elapsed() < shared.config.poll_hold);
+        assert_eq!(changed, Changed(1 << ConfigGroup::Plugin as u8));
+
+        let checksums = all_of(&shared.store.image().borrow());
+        let stop = async { shared.stopping.cancel() };
+        let (changed, ()) = tokio::join!(wait(&shared, &checksums), stop);
+        assert_eq!((changed, started.elapsed().is_zero()), (Changed::default(), true));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod fetch;
 mod http;
 mod long_poll;
 mod metrics;
+mod patience;
 mod persist;
 mod problem;
 mod publish;
@@ -107,6 +108,10 @@ impl Admin {
         let bind = |source| AdminError::Bind { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
+        tracing::info!(%address, data = %config.data, revision = store.store().revision(), "the admin listens");
+        if !address.ip().to_canonical().is_loopback() {
+            tracing::warn!(%address, "whoever reaches this address can register services and read the configuration");
+        }
 
         let (tasks, stop, stop_writer) =
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
@@ -129,7 +134,11 @@ impl Admin {
             probes,
             probe_report,
         });
-        let limits = Limits { connections: config.max_connections, header_timeout: config.header_timeout };
+        let limits = Limits {
+            connections: config.max_connections,
+            header_timeout: config.header_timeout,
+            write_timeout: config.write_timeout,
+        };
         let abort = CancellationToken::new();
         let accept = serve::run(
             listener,

@@ -1,6 +1,6 @@
 //! The listener: accepts connections, bounds them in number, size and time, and drains them at the end.
 
-use std::{convert::Infallible, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::metrics::Metrics;
+use super::{metrics::Metrics, patience::Patience};
 
 /// Bytes of the read buffer of a connection, and so of a request's head. The least hyper takes: thousands of polls
 /// wait with one each.
@@ -40,6 +40,8 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// Time for the head of a request, and of an idle connection.
     pub(crate) header_timeout: Duration,
+    /// Time a peer may take nothing of its answer.
+    pub(crate) write_timeout: Duration,
 }
 
 /// How serving ends.
@@ -61,16 +63,17 @@ pub(crate) async fn run<S: Service>(
     end: End,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections));
+    let mut trouble = Trouble::default();
     loop {
         let accepted = tokio::select! {
             () = end.stop.cancelled() => return,
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener, &permits, &mut trouble) => accepted,
         };
         let Some((stream, peer, permit)) = accepted else { return };
         let connection = Connection {
             peer,
             service: Arc::clone(&service),
-            header_timeout: limits.header_timeout,
+            limits: limits.clone(),
             metrics: Arc::clone(&metrics),
             _permit: permit,
         };
@@ -82,23 +85,47 @@ pub(crate) async fn run<S: Service>(
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
+    trouble: &mut Trouble,
 ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(permits).acquire_owned().await.ok()?;
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return Some((stream, peer, permit)),
+            Ok((stream, peer)) => {
+                trouble.over();
+                return Some((stream, peer, permit));
+            }
             Err(error) => {
-                tracing::warn!(%error, "accept a connection");
+                trouble.again(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
+/// Failed accepts since the last good one: the first is logged, and the end with their number.
+#[derive(Default)]
+struct Trouble(u64);
+
+impl Trouble {
+    fn again(&mut self, error: &io::Error) {
+        if self.0 == 0 {
+            tracing::warn!(%error, "accept a connection; it is tried again and again");
+        }
+        self.0 += 1;
+    }
+
+    fn over(&mut self) {
+        if self.0 > 0 {
+            tracing::info!(failures = self.0, "connections are accepted again");
+        }
+        self.0 = 0;
+    }
+}
+
 struct Connection<S> {
     peer: SocketAddr,
     service: Arc<S>,
-    header_timeout: Duration,
+    limits: Limits,
     metrics: Arc<Metrics>,
     _permit: OwnedSemaphorePermit,
 }
@@ -114,10 +141,10 @@ impl<S: Service> Connection<S> {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
+            .header_read_timeout(self.limits.header_timeout)
             .max_buf_size(READ_BUFFER)
             .max_headers(MAX_HEADERS)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patience::new(stream, self.limits.write_timeout)), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

@@ -25,6 +25,32 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// An admin in memory without sockets.
+    #[cfg(test)]
+    pub(crate) fn for_test(config: AdminConfig) -> Self {
+        use super::{clock::Clock, config::DataDir, writer};
+
+        let config = AdminConfig { data: DataDir::Memory, ..config };
+        let metrics = Arc::new(Metrics::new());
+        let ids = super::store::Snowflake::new(1, 1);
+        let persist = Box::new(super::persist::Memory);
+        let (store, writer) = writer::open(persist, ids, Clock::system(), Arc::clone(&metrics)).unwrap();
+        let stopping = CancellationToken::new();
+        tokio::spawn(writer.run(stopping.clone()));
+        let address = config.listen;
+        let (_, probe_report) = watch::channel(ProbeReport::default());
+        Self {
+            config,
+            address,
+            store,
+            metrics,
+            started: Instant::now(),
+            stopping,
+            probes: None,
+            probe_report,
+        }
+    }
+
     /// Has an address probed at once.
     pub(crate) fn probe(&self, url: String) {
         if let Some(probes) = &self.probes {

@@ -56,6 +56,10 @@ pub(crate) fn read(url: Service, bytes: &[u8], link_local: LinkLocal) -> Result<
     let context_path = body.context_path.take().filter(|path| !is_blank(path));
     let context = context.filter(|context| !is_blank(context));
     let dialect = dialect(url, &fields, context_path.is_some(), context.is_some());
+    if context.is_none() && fields.contains_key("context") && !fields.contains_key("contextPath") {
+        // Only Feb-2021 says `context`, and there an empty one would take every request.
+        reader.need("context", None);
+    }
     body.context_path = context_path.or(context);
     let service = match (dialect, body.rpc_type.as_deref()) {
         (Dialect::V230, Some("websocket")) | (Dialect::Feb2021, _) => url,
@@ -364,6 +368,8 @@ mod tests {
             (&FEB.replace("\"path\":\"/http/order/save\"", "\"path\":\" \""), "path"),
             (&FEB.replace("\"path\":\"/http/order/save\"", "\"path\":\"/http/{a:[}/**\""), "path"),
             (&FEB.replace("\"context\":\"/http\"", "\"context\":\"/{a:(}\""), "context"),
+            (&FEB.replace("\"context\":\"/http\"", "\"context\":\" \""), "context"),
+            (&FEB.replace("\"context\":\"/http\"", "\"context\":null"), "context"),
             (&FEB.replace("\"host\":\"10.0.0.2\",", ""), "host"),
             (&FEB.replace("10.0.0.2", "http://10.0.0.2"), "host"),
             (&FEB.replace("10.0.0.2", "10.0.0.256"), "host"),

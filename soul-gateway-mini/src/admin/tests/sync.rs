@@ -118,6 +118,19 @@ async fn poll_without_a_change_ends_after_the_hold_time() {
 }
 
 #[tokio::test]
+async fn poll_may_be_held_longer_than_a_head_may_take() {
+    let config = AdminConfig {
+        poll_hold: Duration::from_millis(600),
+        header_timeout: Duration::from_millis(100),
+        body_timeout: Duration::from_millis(100),
+        write_timeout: Duration::from_millis(100),
+        ..config()
+    };
+    let running = Running::start(config).await;
+    assert_eq!(running.poll(running.form()).await, NOTHING);
+}
+
+#[tokio::test]
 async fn dating_the_groups_anew_wakes_nobody() {
     let config = AdminConfig {
         poll_hold: Duration::from_millis(500),

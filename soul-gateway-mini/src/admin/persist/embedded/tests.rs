@@ -139,6 +139,25 @@ fn cut_store_is_damage() {
 }
 
 #[test]
+fn overwritten_and_overlong_files_never_give_another_store() {
+    const PAGE: usize = 4096;
+    let folder = tempfile::tempdir().unwrap();
+    let saved = filled(folder.path());
+    let bytes = fs::read(folder.path().join(FILE)).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    for page in 0..=used / PAGE {
+        let mut damaged = bytes.clone();
+        damaged[page * PAGE..(page + 1) * PAGE].fill(0);
+        never_a_wrong_store(folder.path(), &damaged, &saved, &format!("page {page} of zeros"));
+        let mut swapped = bytes.clone();
+        swapped.copy_within(PAGE..2 * PAGE, page * PAGE);
+        never_a_wrong_store(folder.path(), &swapped, &saved, &format!("page {page} as page 1"));
+    }
+    let longer = [bytes.as_slice(), b"more"].concat();
+    never_a_wrong_store(folder.path(), &longer, &saved, "four bytes more");
+}
+
+#[test]
 fn flipped_bits_never_give_another_store() {
     let folder = tempfile::tempdir().unwrap();
     let saved = filled(folder.path());
