@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 
 use self::signals::Signals;
 use crate::{
-    admin::{Admin, AdminError},
+    admin::{Admin, AdminError, DataDir},
     config::{Role, Settings},
     gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource},
 };
@@ -57,7 +57,7 @@ where
 async fn run(settings: Settings) -> Result<(), AppError> {
     // Before anything starts: a signal that comes meanwhile must not be lost.
     let mut signals = Signals::listen().map_err(AppError::Runtime)?;
-    info!(version = env!("CARGO_PKG_VERSION"), data_dir = %settings.data_dir, "start");
+    info!(version = env!("CARGO_PKG_VERSION"), data_dir = %whole(&settings.data_dir), "start");
     for (variable, near) in &settings.unknown_variables {
         warn!(variable, "no such setting, did you mean `{near}`?");
     }
@@ -79,6 +79,14 @@ async fn run(settings: Settings) -> Result<(), AppError> {
         }
     }
     Ok(())
+}
+
+/// The folder as it is found from anywhere, for whoever reads the log.
+fn whole(data_dir: &DataDir) -> DataDir {
+    match data_dir {
+        DataDir::Memory => DataDir::Memory,
+        DataDir::Path(path) => DataDir::Path(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+    }
 }
 
 /// Tells scripts that wait for it. One write, so that the line arrives whole.

@@ -5,6 +5,7 @@
 mod balance;
 mod change;
 mod errors;
+mod example;
 mod probe;
 mod process;
 mod registration;

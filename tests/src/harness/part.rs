@@ -1,6 +1,9 @@
 //! Admin and gateway in this process, started by the flags a user would give.
 
-use std::net::SocketAddr;
+use std::{
+    panic,
+    sync::{Mutex, Once, PoisonError},
+};
 
 use soul_gateway_mini::{
     app::App,
@@ -8,6 +11,27 @@ use soul_gateway_mini::{
 };
 
 use super::{address::own_address, admin::AdminApi, gateway::GatewayApi};
+
+/// Panics in the code under test, as they were told.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Notes every panic in the code under test; those of the tests themselves fail them anyway.
+fn watch_for_panics() {
+    static ONCE: Once = Once::new();
+
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            let of_ours = |location: &panic::Location<'_>| {
+                ["soul-gateway-mini/src", "soul-client/src"].iter().any(|part| location.file().contains(part))
+            };
+            if panic.location().is_some_and(of_ours) {
+                PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
+            }
+            before(panic);
+        }));
+    });
+}
 
 /// A running admin, gateway, or both.
 #[derive(Debug)]
@@ -22,6 +46,7 @@ impl Part {
     /// # Panics
     /// When it does not start.
     pub async fn start(args: &[&str]) -> Self {
+        watch_for_panics();
         let settings = settings(args).unwrap_or_else(|error| panic!("`{args:?}`: {error}"));
         let app = App::build(settings).await.unwrap_or_else(|error| panic!("start `{args:?}`: {error:?}"));
         Self { app }
@@ -45,19 +70,33 @@ impl Part {
         AdminApi::new(self.admin_url())
     }
 
+    /// Base address of the gateway.
+    ///
+    /// # Panics
+    /// When none runs here.
+    #[must_use]
+    pub fn gateway_url(&self) -> String {
+        format!("http://{}", self.app.gateway_addr().expect("a gateway runs"))
+    }
+
     /// The gateway.
     ///
     /// # Panics
     /// When none runs here.
     #[must_use]
     pub fn gateway(&self) -> GatewayApi {
-        let url = |addr: Option<SocketAddr>| format!("http://{}", addr.expect("a gateway runs"));
-        GatewayApi::new(url(self.app.gateway_addr()), url(self.app.status_addr()))
+        let status = self.app.status_addr().expect("a gateway runs");
+        GatewayApi::new(self.gateway_url(), format!("http://{status}"))
     }
 
     /// Drains and ends.
+    ///
+    /// # Panics
+    /// When any task of admin, gateway or SDK has panicked in this process: the runtime would keep that to itself.
     pub async fn stop(self) {
         self.app.shutdown().await;
+        let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(panics.is_empty(), "a task panicked: {panics:?}");
     }
 }
 
