@@ -47,6 +47,8 @@ pub(crate) enum Kind {
     Login,
     /// The client was shut down meanwhile.
     Stopped,
+    /// The server failed, or what it stands on.
+    Serve,
     /// The work panicked; the next try starts afresh.
     Panicked,
 }

@@ -22,6 +22,8 @@ mod client;
 mod config;
 mod error;
 #[cfg(feature = "http")]
+mod life;
+#[cfg(feature = "http")]
 mod secret;
 #[cfg(feature = "http")]
 mod transport;
@@ -40,6 +42,10 @@ pub use client::{
 #[cfg(feature = "http")]
 pub use config::{AdminsRule, ClientConfig, ClientConfigBuilder};
 pub use error::{Error, Problem};
+#[cfg(feature = "axum")]
+pub use life::serve;
+#[cfg(feature = "http")]
+pub use life::{Life, Stop, stop_signal};
 pub use plan::{Dialect, RegistrationPlan, ShenyuVersion};
 #[cfg(feature = "http")]
 pub use secret::Secret;

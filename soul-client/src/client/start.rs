@@ -54,6 +54,10 @@ impl SoulClientBuilder {
         Self { config, declarations: None }
     }
 
+    pub(crate) fn config(&self) -> &ClientConfig {
+        &self.config
+    }
+
     /// Registers these routes, which stand in no class, instead of those that were collected.
     pub fn routes(self, routes: impl IntoIterator<Item = Route>) -> Self {
         let collected = Collected::group([], routes.into_iter().map(|route| route.module("")));

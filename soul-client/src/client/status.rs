@@ -9,7 +9,7 @@ use crate::{
     address::Announced,
     config::AdminsRule,
     error::{Error, Kind},
-    plan::{Dialect, Instance, Registration, RegistrationPlan},
+    plan::{Dialect, Instance, Registration, RegistrationPlan, ShenyuVersion},
 };
 
 /// A picture of everything that is registered, and of what is not.
@@ -138,6 +138,15 @@ impl Status {
     #[must_use]
     pub fn is_registered(&self) -> bool {
         self.settled.iter().flatten().all(|&settled| settled)
+    }
+
+    /// Whether an admin took the message that this instance leaves, so that gateways will hear of it.
+    #[must_use]
+    pub fn was_told_to_leave(&self) -> bool {
+        let took = |admin: &AdminStatus| {
+            admin.is_offline() && admin.dialect.shenyu().is_some_and(ShenyuVersion::takes_a_farewell)
+        };
+        self.admins.iter().any(took)
     }
 
     /// Whether the client was shut down.

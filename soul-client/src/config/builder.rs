@@ -40,6 +40,8 @@ pub struct ClientConfigBuilder {
     pub(super) add_prefixed: Option<bool>,
     pub(super) offline_timeout: Option<Duration>,
     pub(super) heartbeat_interval: Option<Duration>,
+    pub(super) propagation_time: Option<Duration>,
+    pub(super) stop_timeout: Option<Duration>,
     pub(super) ca_file: Option<PathBuf>,
     pub(super) client_cert_file: Option<PathBuf>,
     pub(super) client_key_file: Option<PathBuf>,
@@ -200,6 +202,20 @@ impl ClientConfigBuilder {
         self
     }
 
+    /// Sets the time between the farewell and the moment from which no connection is accepted any more, in which
+    /// gateways hear of it (default: [`ClientConfig::DEFAULT_PROPAGATION_TIME`]). Only [`Life`](crate::Life) waits.
+    pub fn propagation_time(mut self, time: Duration) -> Self {
+        self.propagation_time = Some(time);
+        self
+    }
+
+    /// Sets the time from the signal to the end, whatever is still under way
+    /// (default: [`ClientConfig::DEFAULT_STOP_TIMEOUT`]). Only [`Life`](crate::Life) keeps to it.
+    pub fn stop_timeout(mut self, timeout: Duration) -> Self {
+        self.stop_timeout = Some(timeout);
+        self
+    }
+
     /// Trusts the authorities of this PEM file, and no others, for admins with an `https` address (default: those of
     /// the system). Needs the feature `rustls`.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
@@ -310,6 +326,8 @@ impl ClientConfigBuilder {
             add_prefixed: self.add_prefixed.or(under.add_prefixed),
             offline_timeout: self.offline_timeout.or(under.offline_timeout),
             heartbeat_interval: self.heartbeat_interval.or(under.heartbeat_interval),
+            propagation_time: self.propagation_time.or(under.propagation_time),
+            stop_timeout: self.stop_timeout.or(under.stop_timeout),
             ca_file: self.ca_file.or(under.ca_file),
             client_cert_file: self.client_cert_file.or(under.client_cert_file),
             client_key_file: self.client_key_file.or(under.client_key_file),
@@ -364,6 +382,8 @@ impl ClientConfigBuilder {
             add_prefixed: self.add_prefixed.unwrap_or(false),
             offline_timeout: self.offline_timeout.unwrap_or(ClientConfig::DEFAULT_OFFLINE_TIMEOUT),
             heartbeat_interval: self.heartbeat_interval,
+            propagation_time: self.propagation_time.unwrap_or(ClientConfig::DEFAULT_PROPAGATION_TIME),
+            stop_timeout: self.stop_timeout.unwrap_or(ClientConfig::DEFAULT_STOP_TIMEOUT),
             tls: Tls { ca_file: self.ca_file, client },
             proxy: self.proxy,
         }

@@ -24,6 +24,8 @@ pub(super) fn all(config: &ClientConfig, problems: &mut Vec<Problem>) {
         (!matches!(config.protocol.as_str(), "http://" | "https://"))
             .then(|| format!("`{}` is unknown, expected `http://` or `https://`", config.protocol)),
     );
+    report("propagation_time", too_long(config.propagation_time));
+    report("stop_timeout", not_zero(config.stop_timeout).or_else(|| too_long(config.stop_timeout)));
     report("heartbeat_interval", config.heartbeat_interval.and_then(too_long));
     report("proxy", config.proxy.as_ref().and_then(|proxy| proxy_address(proxy.expose())));
     report("offline_timeout", not_zero(config.offline_timeout));

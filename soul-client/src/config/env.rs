@@ -28,6 +28,8 @@ pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuild
         namespaces: reader.text("SOUL_NAMESPACE").into_iter().collect(),
         protocol: reader.text("SOUL_PROTOCOL"),
         add_prefixed: reader.parsed("add_prefixed", "SOUL_ADD_PREFIXED", "`true` or `false`"),
+        propagation_time: reader.seconds("propagation_time", "SOUL_PROPAGATION_TIME"),
+        stop_timeout: reader.seconds("stop_timeout", "SOUL_STOP_TIMEOUT"),
         ca_file: reader.text("SOUL_CA_FILE").map(PathBuf::from),
         client_cert_file: reader.text("SOUL_CLIENT_CERT_FILE").map(PathBuf::from),
         client_key_file: reader.text("SOUL_CLIENT_KEY_FILE").map(PathBuf::from),

@@ -93,6 +93,8 @@ impl std::fmt::Display for AdminsRule {
 /// | `concurrency` | – | 16 |
 /// | `shutdown_timeout` | – | 1 s |
 /// | `offline_timeout` | – | 3 s |
+/// | `propagation_time` | `SOUL_PROPAGATION_TIME`, seconds | 3 s |
+/// | `stop_timeout` | `SOUL_STOP_TIMEOUT`, seconds | 25 s |
 /// | `ca_file` | `SOUL_CA_FILE` | what the system trusts |
 /// | `client_certificate` | `SOUL_CLIENT_CERT_FILE`, `SOUL_CLIENT_KEY_FILE` | none |
 /// | `proxy` | `SOUL_PROXY` | none; `HTTP_PROXY` and its like are not looked at |
@@ -125,6 +127,8 @@ pub struct ClientConfig {
     add_prefixed: bool,
     offline_timeout: Duration,
     heartbeat_interval: Option<Duration>,
+    propagation_time: Duration,
+    stop_timeout: Duration,
     tls: Tls,
     proxy: Option<Secret>,
 }
@@ -157,6 +161,11 @@ impl ClientConfig {
 
     /// Time for telling the admins that this instance leaves, all of them together.
     pub const DEFAULT_OFFLINE_TIMEOUT: Duration = Duration::from_secs(3);
+
+    /// Time from the farewell until gateways no longer send anything. Source: the Java client of ShenYu waits 3 s.
+    pub const DEFAULT_PROPAGATION_TIME: Duration = Duration::from_secs(3);
+    /// Time from the signal to the end of the process. Ours: Kubernetes kills after 30 s.
+    pub const DEFAULT_STOP_TIMEOUT: Duration = Duration::from_secs(25);
 
     /// Starts a configuration.
     ///
@@ -303,6 +312,18 @@ impl ClientConfig {
     #[must_use]
     pub fn offline_timeout(&self) -> Duration {
         self.offline_timeout
+    }
+
+    /// Time from the farewell until gateways no longer send anything.
+    #[must_use]
+    pub fn propagation_time(&self) -> Duration {
+        self.propagation_time
+    }
+
+    /// Time from the signal to the end of the process.
+    #[must_use]
+    pub fn stop_timeout(&self) -> Duration {
+        self.stop_timeout
     }
 
     /// How often an instance says that it is still there, if that was set.

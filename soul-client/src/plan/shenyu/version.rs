@@ -67,6 +67,12 @@ impl ShenyuVersion {
         self.profile().broadcast
     }
 
+    /// Whether an admin of this line can be told that an instance leaves.
+    #[must_use]
+    pub const fn takes_a_farewell(self) -> bool {
+        !matches!(self.profile().leaving, Leaving::ByProbeOnly)
+    }
+
     /// How often an instance says that it is still there; `None`: never.
     #[must_use]
     pub const fn heartbeat(self) -> Option<Heartbeat> {
