@@ -1,6 +1,9 @@
 //! The snapshots of one service, one after the other.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arc_swap::ArcSwap;
 
@@ -50,8 +53,16 @@ impl Balancer {
 
     /// Chooses an upstream for a request and counts the request in. Says `None` where [`Snapshot::choose`] does.
     #[must_use]
+    #[inline]
     pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
         self.current.load().choose(context)
+    }
+
+    /// The newest snapshot, borrowed: quicker than [`Balancer::snapshot`], and not to be kept for long.
+    #[must_use]
+    #[inline]
+    pub fn current(&self) -> impl Deref<Target = Arc<Snapshot>> {
+        self.current.load()
     }
 
     /// The newest snapshot.

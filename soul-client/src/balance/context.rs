@@ -25,8 +25,8 @@ pub struct PickContext<'a> {
     pub key: Option<Key<'a>>,
     /// Upstreams that already failed this request.
     pub tried: &'a Tried,
-    /// Where chance comes from.
-    pub random: &'a dyn RandomSource,
+    /// Where chance comes from; the thread's generator if nowhere else, which is then asked directly.
+    random: Option<&'a dyn RandomSource>,
 }
 
 impl<'a> PickContext<'a> {
@@ -34,7 +34,7 @@ impl<'a> PickContext<'a> {
     #[must_use]
     pub fn at(now_ms: i64) -> Self {
         static NOTHING_TRIED: Tried = Tried::new();
-        Self { now_ms, key: None, tried: &NOTHING_TRIED, random: &FastRandom }
+        Self { now_ms, key: None, tried: &NOTHING_TRIED, random: None }
     }
 
     /// Sets what `hash` hashes. Without it the key is that of Soul for an unknown address, the text `null`.
@@ -52,7 +52,7 @@ impl<'a> PickContext<'a> {
     /// Takes chance from elsewhere, for example from a seeded generator.
     #[must_use]
     pub fn random(self, random: &'a dyn RandomSource) -> Self {
-        Self { random, ..self }
+        Self { random: Some(random), ..self }
     }
 
     /// The key's place on Soul's ring.
@@ -73,20 +73,32 @@ impl<'a> PickContext<'a> {
             Some(Key::SoulHash(hash)) => xxh3_64(&hash.to_le_bytes()),
             Some(Key::Hash(hash)) => hash,
             None => {
-                let half = || u64::from(self.random.below(u32::MAX));
+                let half = || u64::from(self.draw(u32::MAX));
                 xxh3_64(&(half() << 32 | half()).to_le_bytes())
             }
         }
     }
 
-    /// A number from 0 up to but not including `bound`; 0 if that is 0.
+    /// A number from 0 up to but not including `bound`, each equally likely; 0 if that is 0.
+    #[must_use]
+    #[inline]
+    pub fn draw(&self, bound: u32) -> u32 {
+        match self.random {
+            _ if bound == 0 => 0,
+            None => fastrand::u32(..bound),
+            Some(random) => random.below(bound),
+        }
+    }
+
+    /// The same for positions.
+    #[inline]
     pub(super) fn below(&self, bound: usize) -> usize {
-        self.random.below(u32::try_from(bound).unwrap_or(u32::MAX).max(1)) as usize
+        self.draw(u32::try_from(bound).unwrap_or(u32::MAX)) as usize
     }
 
     /// True with a probability.
     pub(super) fn chance(&self, probability: f64) -> bool {
-        f64::from(self.random.below(1 << 24)) < probability * f64::from(1 << 24)
+        f64::from(self.draw(1 << 24)) < probability * f64::from(1 << 24)
     }
 }
 
@@ -123,7 +135,7 @@ pub enum Key<'a> {
 /// let seeded = RefCell::new(fastrand::Rng::with_seed(7));
 /// let source = |bound| seeded.borrow_mut().u32(..bound);
 /// let context = PickContext::at(0).random(&source);
-/// assert!(context.random.below(10) < 10);
+/// assert!(context.draw(10) < 10);
 /// ```
 pub trait RandomSource {
     /// A number from 0 up to but not including `bound`, each equally likely. `bound` is never 0.

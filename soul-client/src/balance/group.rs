@@ -10,10 +10,10 @@ use std::sync::atomic::{
 /// It lets a choice ask "has anything changed?" with one read, and bounds how many may be ejected.
 #[derive(Debug)]
 pub(super) struct Group {
+    /// States that are down, ejected or on a ramp. While it is 0 a choice need look at nobody's health.
+    troubled: AtomicU32,
     /// Grows with every change of health and every ejection or return.
     changes: AtomicU64,
-    /// Requests under way at all members, counted only where a policy asks for it.
-    in_flight: AtomicU64,
     /// Members that the configuration lets take traffic.
     size: AtomicU32,
     /// How many of them a probe found down.
@@ -22,13 +22,21 @@ pub(super) struct Group {
     ejected: AtomicU32,
     /// When the first ejection ends; `i64::MAX` if there is none.
     next_probe_ms: AtomicI64,
+    in_flight: InFlightAtAll,
 }
+
+/// Requests under way at all members, counted only where a policy asks for it. Written by every request then, hence on
+/// a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct InFlightAtAll(AtomicU64);
 
 impl Default for Group {
     fn default() -> Self {
         Self {
+            troubled: AtomicU32::new(0),
             changes: AtomicU64::new(0),
-            in_flight: AtomicU64::new(0),
+            in_flight: InFlightAtAll::default(),
             size: AtomicU32::new(0),
             down: AtomicU32::new(0),
             ejected: AtomicU32::new(0),
@@ -38,6 +46,21 @@ impl Default for Group {
 }
 
 impl Group {
+    /// Whether nobody is down, ejected or on a ramp.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.troubled.load(Relaxed) == 0
+    }
+
+    pub(super) fn trouble_began(&self) {
+        self.troubled.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn trouble_ended(&self) {
+        self.troubled.fetch_sub(1, Relaxed);
+    }
+
+    #[inline]
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
@@ -48,15 +71,15 @@ impl Group {
     }
 
     pub(super) fn in_flight(&self) -> u64 {
-        self.in_flight.load(Relaxed)
+        self.in_flight.0.load(Relaxed)
     }
 
     pub(super) fn count_in(&self) {
-        self.in_flight.fetch_add(1, Relaxed);
+        self.in_flight.0.fetch_add(1, Relaxed);
     }
 
     pub(super) fn count_out(&self) {
-        self.in_flight.fetch_sub(1, Relaxed);
+        self.in_flight.0.fetch_sub(1, Relaxed);
     }
 
     pub(super) fn ejected(&self) -> u32 {

@@ -23,6 +23,7 @@ pub struct Members<'s> {
 const DRAWS: usize = 4;
 
 impl<'s> Members<'s> {
+    #[inline]
     pub(super) fn new(list: &'s MemberList, up: &'s [u32], panic: bool) -> Self {
         Self { list, up, choice: Choice::Strict, panic }
     }
@@ -44,6 +45,7 @@ impl<'s> Members<'s> {
 
     /// How many there are, whether or not they may be chosen.
     #[must_use]
+    #[inline]
     pub fn len(self) -> usize {
         self.list.members.len()
     }
@@ -56,6 +58,7 @@ impl<'s> Members<'s> {
 
     /// One of them.
     #[must_use]
+    #[inline]
     pub fn get(self, index: usize) -> Option<&'s Arc<Member>> {
         self.list.members.get(index)
     }
@@ -68,6 +71,7 @@ impl<'s> Members<'s> {
     /// Indexes of those that the configuration lets take traffic and that were healthy when this was built; of all that the
     /// configuration allows, in panic.
     #[must_use]
+    #[inline]
     pub fn up(self) -> &'s [u32] {
         self.up
     }
@@ -88,6 +92,7 @@ impl<'s> Members<'s> {
     /// The first that [accepts](Self::accepts) of a few drawn from those that are up, else any that may be chosen.
     ///
     /// - `draw`: a position in [`Members::up`].
+    #[inline]
     pub fn draw(self, context: &PickContext<'_>, mut draw: impl FnMut() -> usize) -> Option<usize> {
         if self.up.is_empty() {
             return None;
@@ -111,8 +116,16 @@ impl<'s> Members<'s> {
 
     /// Whether one that is up may serve this request and, should it be on its ramp, is lucky.
     #[must_use]
+    #[inline]
     pub fn accepts(self, index: usize, context: &PickContext<'_>) -> bool {
-        let Some(state) = self.state(index) else { return false };
+        self.is_calm(context)
+            || self.state(index).is_some_and(|state| self.accepts_state(index, state, context))
+    }
+
+    fn accepts_state(self, index: usize, state: &UpstreamState, context: &PickContext<'_>) -> bool {
+        if state.is_calm() {
+            return context.tried.is_empty() || !context.tried.contains(state);
+        }
         (self.panic || state.is_available(context.now_ms))
             && !context.tried.contains(state)
             && state.ramp(context.now_ms).is_none_or(|passed| {
@@ -122,12 +135,24 @@ impl<'s> Members<'s> {
     }
 
     /// Whether one that is up may serve this request.
+    #[inline]
     pub(super) fn is_eligible(self, index: usize, context: &PickContext<'_>) -> bool {
+        self.is_calm(context) || self.is_eligible_state(index, context)
+    }
+
+    fn is_eligible_state(self, index: usize, context: &PickContext<'_>) -> bool {
         self.state(index).is_some_and(|state| {
             (self.panic || state.is_available(context.now_ms)) && !context.tried.contains(state)
         })
     }
 
+    /// Whether nothing stands against anyone, so that nobody's state need be read.
+    #[inline]
+    fn is_calm(self, context: &PickContext<'_>) -> bool {
+        self.list.group.is_calm() && context.tried.is_empty()
+    }
+
+    #[inline]
     pub(super) fn state(self, index: usize) -> Option<&'s Arc<UpstreamState>> {
         self.list.states.get(index)
     }
@@ -143,6 +168,7 @@ impl<'s> Members<'s> {
         self.up.iter().filter_map(move |&index| self.get(index as usize)).map(|m| m.upstream())
     }
 
+    #[inline]
     pub(super) fn group(self) -> &'s Group {
         &self.list.group
     }

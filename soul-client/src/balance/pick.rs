@@ -42,14 +42,33 @@ impl Outcome {
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// How outcomes are turned into state; one for all members of a set.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Recorder {
     pub(super) tuning: Tuning,
     pub(super) outliers: Option<OutlierDetector>,
     pub(super) slow_start: Option<SlowStart>,
+    /// One through the decay constants, in milliseconds: divisions take long.
+    per_peak_tau: f64,
+    per_mean_tau: f64,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new(Tuning::default(), None, None)
+    }
 }
 
 impl Recorder {
+    pub(super) fn new(
+        tuning: Tuning,
+        outliers: Option<OutlierDetector>,
+        slow_start: Option<SlowStart>,
+    ) -> Self {
+        let (per_peak_tau, per_mean_tau) = (per_ms(tuning.peak_tau), per_ms(tuning.mean_tau));
+        Self { tuning, outliers, slow_start, per_peak_tau, per_mean_tau }
+    }
+
+    #[inline]
     fn record(
         &self,
         state: &UpstreamState,
@@ -58,7 +77,9 @@ impl Recorder {
         probe: Option<i64>,
         now_ms: i64,
     ) -> Option<Verdict> {
-        state.count_outcome(outcome.is_failure());
+        if outcome.is_failure() {
+            state.count_failed();
+        }
         let verdict = self.outliers.as_ref().and_then(|o| o.record(state, outcome, probe, now_ms));
         if verdict == Some(Verdict::Restored) {
             // What it costs is what it takes now, and no longer the penalty for having failed.
@@ -71,12 +92,12 @@ impl Recorder {
         verdict
     }
 
+    #[inline]
     fn observe(&self, state: &UpstreamState, outcome: Outcome, elapsed: Duration, now_ms: i64) {
-        let Tuning { peak_tau, mean_tau, failure_penalty, .. } = self.tuning;
-        let peak_tau = tau_ms(peak_tau);
+        let failure_penalty = self.tuning.failure_penalty;
         let penalty = match outcome {
             Outcome::Success => {
-                return state.observe(nanos(elapsed), now_ms, peak_tau, tau_ms(mean_tau));
+                return state.observe(nanos(elapsed), now_ms, self.per_peak_tau, self.per_mean_tau);
             }
             Outcome::Overloaded { retry_after } => {
                 failure_penalty.max(retry_after.map(|r| r.min(RETRY_AFTER_MAX)))
@@ -84,20 +105,26 @@ impl Recorder {
             Outcome::Refused | Outcome::TimedOut | Outcome::BadGateway => failure_penalty,
         };
         // Without a penalty a quick failure is no quick answer: it is not recorded at all.
-        let cost = nanos(penalty.map_or(Duration::ZERO, |penalty| penalty.max(elapsed)));
-        if cost > 0.0 {
-            state.observe_peak(cost.max(state.peak_ns()), now_ms, peak_tau);
+        if let Some(penalty) = penalty {
+            let cost = nanos(penalty.max(elapsed));
+            state.observe_peak(cost.max(state.peak_ns()), now_ms, self.per_peak_tau);
         }
     }
 }
 
-pub(super) fn tau_ms(tau: Duration) -> f64 {
-    (tau.as_secs_f64() * 1e3).max(f64::MIN_POSITIVE)
+/// One through a time in milliseconds.
+pub(super) fn per_ms(tau: Duration) -> f64 {
+    1.0 / (tau.as_secs_f64() * 1e3).max(1e-3)
 }
 
 /// At least one nanosecond, for 0 means unmeasured.
 pub(super) fn nanos(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e9).max(1.0)
+    let nanos =
+        duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into());
+    // Signed, for which there is a conversion in hardware.
+    #[allow(clippy::cast_precision_loss)]
+    let nanos = i64::try_from(nanos).unwrap_or(i64::MAX) as f64;
+    nanos.max(1.0)
 }
 
 /// One request under way at the upstream that was chosen for it.
@@ -112,9 +139,11 @@ pub struct Pick {
     probe: Option<i64>,
     /// Whether it is counted for the whole group.
     counted: bool,
+    completed: bool,
 }
 
 impl Pick {
+    #[inline]
     pub(super) fn new(member: &Arc<Member>, probe: Option<i64>, now_ms: i64) -> Self {
         let state = member.state();
         state.count_in();
@@ -125,7 +154,7 @@ impl Pick {
         if tuning.counts_all {
             state.group().count_in();
         }
-        Self { member: Arc::clone(member), probe, counted: tuning.counts_all }
+        Self { member: Arc::clone(member), probe, counted: tuning.counts_all, completed: false }
     }
 
     /// The chosen one: what is configured and what is learnt.
@@ -156,18 +185,24 @@ impl Pick {
     ///
     /// - `elapsed`: from sending the request to the head of the answer, or to the failure.
     /// - `now_ms`: by the same clock as the choice.
+    #[inline]
     pub fn complete(mut self, outcome: Outcome, elapsed: Duration, now_ms: i64) -> Option<Verdict> {
         let probe = self.probe.take();
+        self.completed = true;
         self.member.recorder().record(self.member.state(), outcome, elapsed, probe, now_ms)
     }
 }
 
 impl Drop for Pick {
+    #[inline]
     fn drop(&mut self) {
         let state = self.member.state();
         state.count_out();
         if self.counted {
             state.group().count_out();
+        }
+        if !self.completed {
+            state.count_given_up();
         }
         if let Some(lease) = self.probe {
             // Nothing was learnt, so the next request may try at once: `1` is long ago.
@@ -188,21 +223,23 @@ pub(super) enum Claim {
     Taken,
 }
 
+#[inline]
 pub(super) fn claim(member: &Member, now_ms: i64) -> Claim {
+    let until = member.state().ejection_ms();
+    if until == 0 || until > now_ms { Claim::Free } else { claim_ejected(member, until, now_ms) }
+}
+
+#[cold]
+fn claim_ejected(member: &Member, until: i64, now_ms: i64) -> Claim {
     let state = member.state();
-    let until = state.ejection_ms();
-    let half_open = || member.recorder().outliers.as_ref().filter(|o| o.half_open);
-    match half_open() {
-        _ if until == 0 || until > now_ms => Claim::Free,
-        None => Claim::Free,
-        Some(outliers) => {
-            let lease = now_ms.saturating_add(millis(outliers.half_open_lease)).max(2);
-            if !state.move_ejection(until, lease) {
-                return Claim::Taken;
-            }
-            // Should the request never end, another one may try then.
-            state.group().probe_at(lease);
-            Claim::Probe(lease)
-        }
+    let Some(outliers) = member.recorder().outliers.as_ref().filter(|o| o.half_open) else {
+        return Claim::Free;
+    };
+    let lease = now_ms.saturating_add(millis(outliers.half_open_lease)).max(2);
+    if !state.move_ejection(until, lease) {
+        return Claim::Taken;
     }
+    // Should the request never end, another one may try then.
+    state.group().probe_at(lease);
+    Claim::Probe(lease)
 }

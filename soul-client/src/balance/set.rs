@@ -41,6 +41,7 @@ impl Member {
 
     /// What is learnt at run time; the same for two members of one protocol and url.
     #[must_use]
+    #[inline]
     pub fn state(&self) -> &Arc<UpstreamState> {
         &self.state
     }
@@ -50,6 +51,7 @@ impl Member {
         Pick::new(self, None, now_ms)
     }
 
+    #[inline]
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }

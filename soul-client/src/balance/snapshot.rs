@@ -75,11 +75,7 @@ impl Settings {
     }
 
     fn recorder(&self) -> Recorder {
-        Recorder {
-            tuning: self.policy.tuning(),
-            outliers: self.outliers.clone(),
-            slow_start: self.slow_start,
-        }
+        Recorder::new(self.policy.tuning(), self.outliers.clone(), self.slow_start)
     }
 }
 
@@ -216,8 +212,10 @@ impl Snapshot {
     /// An ejected upstream whose time is over gets one request to prove itself, whatever the policy; but by key only a request
     /// of its own keys.
     #[must_use]
+    #[inline]
     pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
         if !self.by_key
+            && !self.list.group.is_calm()
             && self.list.group.take_probe(context.now_ms)
             && let Some(pick) = self.choose_ejected(context)
         {
@@ -239,6 +237,16 @@ impl Snapshot {
             })
     }
 
+    /// Who would be chosen, without counting a request in: for a look, or where the caller counts by itself. Heeds
+    /// neither panic after this was built nor that an upstream on trial takes one request only.
+    #[must_use]
+    #[inline]
+    pub fn pick(&self, context: &PickContext<'_>) -> Option<&Arc<Member>> {
+        let members = self.members();
+        members.get(self.picker.pick(members, context)?)
+    }
+
+    #[inline]
     fn choose_from(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Pick> {
         for _ in 0..ATTEMPTS {
             let member = members.get(self.picker.pick(members, context)?)?;
@@ -307,6 +315,7 @@ impl Snapshot {
 
     /// What a picker sees; for policies that are made of others.
     #[must_use]
+    #[inline]
     pub fn members(&self) -> Members<'_> {
         Members::new(&self.list, if self.panic { &self.configured } else { &self.up }, self.panic)
     }
@@ -318,6 +327,7 @@ const ATTEMPTS: usize = 3;
 /// When to look again for an ejected upstream that could not be taken now.
 const LATER_MS: i64 = 100;
 
+#[inline]
 fn begin(member: &Arc<Member>, now_ms: i64) -> Option<Pick> {
     match claim(member, now_ms) {
         Claim::Free => Some(Pick::new(member, None, now_ms)),

@@ -4,7 +4,10 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicI64, AtomicU32, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
+        },
     },
     time::Duration,
 };
@@ -13,23 +16,43 @@ use super::{group::Group, policy::Decay};
 
 /// What the probe last found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Health {
     /// Not probed yet; takes traffic, since a registration is a promise of its own.
     #[default]
-    Unknown = 0,
+    Unknown,
     /// It answered.
-    Up = 1,
+    Up,
     /// It did not; takes no traffic until it answers again.
-    Down = 2,
+    Down,
+}
+
+/// What stands against an upstream, in one number, so that a choice finds out with one read that nothing does.
+mod flags {
+    /// A probe found it up. Stands against nothing.
+    pub(super) const UP: u32 = 1;
+    /// A probe found it down.
+    pub(super) const DOWN: u32 = 2;
+    /// It is ejected, or was and has not proved itself yet.
+    pub(super) const EJECTED: u32 = 4;
+    /// It takes less than its share.
+    pub(super) const RAMP: u32 = 8;
+    pub(super) const TROUBLE: u32 = DOWN | EJECTED | RAMP;
 }
 
 impl Health {
-    const fn from_code(code: u8) -> Self {
-        match code {
-            1 => Self::Up,
-            2 => Self::Down,
-            _ => Self::Unknown,
+    const fn from_flags(flags: u32) -> Self {
+        match flags & (flags::UP | flags::DOWN) {
+            0 => Self::Unknown,
+            flags::UP => Self::Up,
+            _ => Self::Down,
+        }
+    }
+
+    const fn flags(self) -> u32 {
+        match self {
+            Self::Unknown => 0,
+            Self::Up => flags::UP,
+            Self::Down => flags::DOWN,
         }
     }
 }
@@ -49,13 +72,17 @@ pub struct UpstreamState {
     group: Arc<Group>,
 }
 
+/// Enough for sixteen million requests in flight at one upstream.
+const IN_FLIGHT_BITS: u32 = 24;
+
 /// What a choice reads: one cache line and its neighbour, which no other upstream's counting touches.
 #[derive(Default)]
 #[repr(align(128))]
 struct Hot {
-    health: AtomicU8,
-    in_flight: AtomicU32,
-    picks: AtomicU64,
+    /// See [`flags`].
+    flags: AtomicU32,
+    /// Requests in flight in the lower [`IN_FLIGHT_BITS`] bits, requests so far above them: one step counts both.
+    requests: AtomicU64,
     /// 0 while it is not ejected.
     ejected_until_ms: AtomicI64,
     /// Start of the ramp after it came or came back; 0 is none.
@@ -83,7 +110,7 @@ struct Cold {
     /// Decaying mean of the response time, as the peak.
     mean_ns: AtomicU64,
     mean_at_ms: AtomicI64,
-    completed: AtomicU64,
+    given_up: AtomicU64,
     failed: AtomicU64,
 }
 
@@ -104,6 +131,7 @@ impl UpstreamState {
         self.id
     }
 
+    #[inline]
     pub(super) fn group(&self) -> &Arc<Group> {
         &self.group
     }
@@ -123,12 +151,13 @@ impl UpstreamState {
     /// What the probe last found.
     #[must_use]
     pub fn health(&self) -> Health {
-        Health::from_code(self.hot.health.load(Relaxed))
+        Health::from_flags(self.hot.flags.load(Relaxed))
     }
 
     /// Notes what a probe found and gives what was known before, so that the caller can tell a change.
     pub fn set_health(&self, health: Health) -> Health {
-        let before = Health::from_code(self.hot.health.swap(health as u8, Relaxed));
+        let others = |flags| flags & !(flags::UP | flags::DOWN) | health.flags();
+        let before = Health::from_flags(self.change_flags(others));
         match (before == Health::Down, health == Health::Down) {
             (false, true) => self.group.went_down(),
             (true, false) => self.group.came_up(),
@@ -137,22 +166,45 @@ impl UpstreamState {
         before
     }
 
+    /// Changes the flags and tells the group of trouble; gives what they were.
+    fn change_flags(&self, change: impl Fn(u32) -> u32) -> u32 {
+        let before =
+            self.hot.flags.fetch_update(Relaxed, Relaxed, |flags| Some(change(flags))).unwrap_or_default();
+        match (before & flags::TROUBLE != 0, change(before) & flags::TROUBLE != 0) {
+            (false, true) => self.group.trouble_began(),
+            (true, false) => self.group.trouble_ended(),
+            _ => {}
+        }
+        before
+    }
+
     /// Requests it is serving now.
     #[must_use]
+    #[inline]
     pub fn in_flight(&self) -> u32 {
-        self.hot.in_flight.load(Relaxed)
+        #[allow(clippy::cast_possible_truncation)]
+        let requests = self.hot.requests.load(Relaxed) as u32;
+        requests & ((1 << IN_FLIGHT_BITS) - 1)
     }
 
-    /// Requests it was given so far; wraps.
+    /// Requests it was given so far; wraps after 2^40.
     #[must_use]
     pub fn picks(&self) -> u64 {
-        self.hot.picks.load(Relaxed)
+        self.hot.requests.load(Relaxed) >> IN_FLIGHT_BITS
     }
 
-    /// Requests that ended with a known outcome; wraps.
+    /// Requests that ended, but for those given up by their callers; wraps as [`UpstreamState::picks`].
     #[must_use]
     pub fn completed(&self) -> u64 {
-        self.cold.completed.load(Relaxed)
+        let requests = self.hot.requests.load(Relaxed);
+        let in_flight = requests & ((1 << IN_FLIGHT_BITS) - 1);
+        (requests >> IN_FLIGHT_BITS).wrapping_sub(in_flight).wrapping_sub(self.given_up())
+    }
+
+    /// Requests that were given up by their callers; wraps.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.cold.given_up.load(Relaxed)
     }
 
     /// How many of them failed; wraps.
@@ -180,7 +232,8 @@ impl UpstreamState {
         Some(self.hot.ejected_until_ms.load(Relaxed)).filter(|&until| until != 0)
     }
 
-    /// The response time as the peak-sensitive average has it: up at once, down slowly. `None` before the first.
+    /// The response time as the peak-sensitive average has it: up at once, down slowly. `None` before the first; an
+    /// estimate where the policy begins with one.
     #[must_use]
     pub fn peak_response_time(&self) -> Option<Duration> {
         to_duration(self.peak_ns())
@@ -199,22 +252,30 @@ impl UpstreamState {
         InFlight { state: Arc::clone(self) }
     }
 
+    #[inline]
     pub(super) fn count_in(&self) {
-        self.hot.in_flight.fetch_add(1, Relaxed);
-        self.hot.picks.fetch_add(1, Relaxed);
+        self.hot.requests.fetch_add((1 << IN_FLIGHT_BITS) + 1, Relaxed);
     }
 
+    #[inline]
     pub(super) fn count_out(&self) {
-        self.hot.in_flight.fetch_sub(1, Relaxed);
+        self.hot.requests.fetch_sub(1, Relaxed);
     }
 
     // === choosing ===
 
+    /// Whether nothing stands against it. One read.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.hot.flags.load(Relaxed) & flags::TROUBLE == 0
+    }
+
     /// Whether neither a probe nor an ejection stands against it. An ejection that has ended no longer does, though the first
     /// request after it may be the only one.
+    #[inline]
     pub(super) fn is_available(&self, now_ms: i64) -> bool {
-        self.hot.health.load(Relaxed) != Health::Down as u8
-            && self.hot.ejected_until_ms.load(Relaxed) <= now_ms
+        let flags = self.hot.flags.load(Relaxed);
+        flags & flags::DOWN == 0 && (flags & flags::EJECTED == 0 || self.ejection_ms() <= now_ms)
     }
 
     /// When it was last chosen; 0 is never.
@@ -229,51 +290,66 @@ impl UpstreamState {
     // === response times ===
 
     /// 0 before the first.
+    #[inline]
     pub(super) fn peak_ns(&self) -> f64 {
         f64::from_bits(self.hot.peak_ns.load(Relaxed))
     }
 
-    /// The peak-sensitive average, decayed to a moment. Reads only.
-    pub(super) fn decayed_peak_ns(&self, now_ms: i64, tau_ms: f64, decay: Decay) -> f64 {
-        let peak = self.peak_ns();
+    /// The peak-sensitive average and its age in milliseconds.
+    #[inline]
+    pub(super) fn peak_and_age(&self, now_ms: i64) -> (f64, f64) {
         let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
-        if age <= 0 { peak } else { peak * decay.factor(age, tau_ms) }
+        #[allow(clippy::cast_precision_loss)]
+        (self.peak_ns(), age.max(0) as f64)
     }
 
+    /// The peak-sensitive average, decayed to a moment. Reads only.
+    pub(super) fn decayed_peak_ns(&self, now_ms: i64, per_tau: f64, decay: Decay) -> f64 {
+        let peak = self.peak_ns();
+        let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
+        #[allow(clippy::cast_precision_loss)]
+        if age <= 0 { peak } else { peak * decay.factor(age as f64, per_tau) }
+    }
+
+    #[inline]
     pub(super) fn set_peak(&self, ns: f64, now_ms: i64) {
         self.hot.peak_ns.store(ns.to_bits(), Relaxed);
         self.hot.peak_at_ms.store(now_ms, Relaxed);
     }
 
+    #[inline]
     pub(super) fn mean_ns(&self) -> f64 {
         f64::from_bits(self.cold.mean_ns.load(Relaxed))
     }
 
     /// A response time enters both averages.
-    pub(super) fn observe(&self, ns: f64, now_ms: i64, peak_tau_ms: f64, mean_tau_ms: f64) {
-        self.observe_peak(ns, now_ms, peak_tau_ms);
+    #[inline]
+    pub(super) fn observe(&self, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64) {
+        self.observe_peak(ns, now_ms, per_peak_tau);
         let mean = self.mean_ns();
         let age = now_ms.wrapping_sub(self.cold.mean_at_ms.load(Relaxed));
-        let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, mean_tau_ms) };
+        let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, per_mean_tau) };
         self.cold.mean_ns.store(mean.to_bits(), Relaxed);
         self.cold.mean_at_ms.store(now_ms, Relaxed);
     }
 
     /// A response time enters the peak-sensitive average only.
-    pub(super) fn observe_peak(&self, ns: f64, now_ms: i64, tau_ms: f64) {
+    #[inline]
+    pub(super) fn observe_peak(&self, ns: f64, now_ms: i64, per_tau: f64) {
         let peak = self.peak_ns();
         let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
-        let peak = if ns > peak { ns } else { mix(peak, ns, age, tau_ms) };
+        let peak = if ns > peak { ns } else { mix(peak, ns, age, per_tau) };
         self.set_peak(peak, now_ms);
     }
 
     // === outcomes ===
 
-    pub(super) fn count_outcome(&self, failed: bool) {
-        self.cold.completed.fetch_add(1, Relaxed);
-        if failed {
-            self.cold.failed.fetch_add(1, Relaxed);
-        }
+    pub(super) fn count_failed(&self) {
+        self.cold.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_given_up(&self) {
+        self.cold.given_up.fetch_add(1, Relaxed);
     }
 
     /// Gives failures and refusals in a row.
@@ -289,6 +365,7 @@ impl UpstreamState {
     }
 
     /// Writes only where there was a failure, which is rare.
+    #[inline]
     pub(super) fn forget_failures(&self) {
         if self.hot.failures.load(Relaxed) != 0 {
             self.hot.failures.store(0, Relaxed);
@@ -299,13 +376,18 @@ impl UpstreamState {
     // === ejection ===
 
     /// 0 while it is not ejected.
+    #[inline]
     pub(super) fn ejection_ms(&self) -> i64 {
         self.hot.ejected_until_ms.load(Relaxed)
     }
 
     /// Moves the end of the ejection, unless it is no longer what it was.
     pub(super) fn move_ejection(&self, from_ms: i64, to_ms: i64) -> bool {
-        self.hot.ejected_until_ms.compare_exchange(from_ms, to_ms, Relaxed, Relaxed).is_ok()
+        let moved = self.hot.ejected_until_ms.compare_exchange(from_ms, to_ms, Acquire, Relaxed).is_ok();
+        if moved && from_ms == 0 {
+            self.change_flags(|flags| flags | flags::EJECTED);
+        }
+        moved
     }
 
     pub(super) fn count_ejection(&self) {
@@ -316,7 +398,12 @@ impl UpstreamState {
     pub(super) fn end_ejection(&self) -> bool {
         self.forget_failures();
         self.cold.ejections.store(0, Relaxed);
-        let ended = self.hot.ejected_until_ms.swap(0, Relaxed) != 0;
+        if self.ejection_ms() == 0 {
+            return false;
+        }
+        // The flag first: the next ejection can only begin when the time is 0, and sets it again.
+        self.change_flags(|flags| flags & !flags::EJECTED);
+        let ended = self.hot.ejected_until_ms.swap(0, Release) != 0;
         if ended {
             self.group.release_ejection();
         }
@@ -329,6 +416,7 @@ impl UpstreamState {
     pub(super) fn start_ramp(&self, from_ms: i64, length_ms: i64) {
         self.cold.ramp_ms.store(length_ms, Relaxed);
         self.hot.ramp_from_ms.store(from_ms, Relaxed);
+        self.change_flags(|flags| flags | flags::RAMP);
     }
 
     /// How far the ramp is, from 0 to 1; `None` if there is none. One read for most.
@@ -341,6 +429,7 @@ impl UpstreamState {
         let passed = now_ms.wrapping_sub(from);
         if passed >= length {
             self.hot.ramp_from_ms.store(0, Relaxed);
+            self.change_flags(|flags| flags & !flags::RAMP);
             return None;
         }
         #[allow(clippy::cast_precision_loss)]
@@ -349,13 +438,22 @@ impl UpstreamState {
 }
 
 /// The new average of an old one and a number that came `age_ms` later.
-fn mix(old: f64, new: f64, age_ms: i64, tau_ms: f64) -> f64 {
+///
+/// - `per_tau`: one through the decay constant in milliseconds.
+fn mix(old: f64, new: f64, age_ms: i64, per_tau: f64) -> f64 {
     // Requests that end in the same millisecond count as half a millisecond apart, or all but the first
     // would have no weight at all.
     #[allow(clippy::cast_precision_loss)]
-    let age = (age_ms.max(0) as f64).max(0.5);
-    let keep = (-age / tau_ms).exp();
-    old.mul_add(keep, new * (1.0 - keep))
+    let age = (age_ms as f64).max(0.5);
+    new + (old - new) * Decay::Rational.factor(age, per_tau)
+}
+
+impl Drop for UpstreamState {
+    fn drop(&mut self) {
+        if !self.is_calm() {
+            self.group.trouble_ended();
+        }
+    }
 }
 
 fn to_duration(ns: f64) -> Option<Duration> {
@@ -432,16 +530,43 @@ mod tests {
     fn the_peak_rises_at_once_and_falls_slowly() {
         let state = state();
         assert_eq!(state.peak_response_time(), None);
-        state.observe(1e6, 1_000, 10_000.0, 10_000.0);
+        state.observe(1e6, 1_000, 1e-4, 1e-4);
         assert_eq!(state.peak_response_time(), Some(Duration::from_millis(1)));
-        state.observe(100e6, 1_001, 10_000.0, 10_000.0);
+        state.observe(100e6, 1_001, 1e-4, 1e-4);
         assert_eq!(state.peak_response_time(), Some(Duration::from_millis(100)));
         assert!(state.mean_response_time().unwrap() < Duration::from_millis(2));
         // After one decay constant a third of the peak is left.
-        let decayed = state.decayed_peak_ns(11_001, 10_000.0, Decay::Exact);
+        let decayed = state.decayed_peak_ns(11_001, 1e-4, Decay::Exact);
         assert!((decayed / 100e6 - (-1_f64).exp()).abs() < 1e-12);
-        state.observe(1e6, 11_001, 10_000.0, 10_000.0);
-        assert!((state.peak_ns() / 1e6 - (99.0 * (-1_f64).exp() + 1.0)).abs() < 1e-6);
+        state.observe(1e6, 11_001, 1e-4, 1e-4);
+        assert!((state.peak_ns() / 1e6 - (99.0 * Decay::Rational.factor(1e4, 1e-4) + 1.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_group_is_calm_when_nothing_stands_against_anyone() {
+        let group = Arc::default();
+        let [a, b] = ["a", "b"].map(|url| UpstreamState::new("http://", url, &group));
+        assert!(group.is_calm());
+        a.set_health(Health::Down);
+        assert!(a.move_ejection(0, 5) && !group.is_calm());
+        b.start_ramp(10, 10);
+        a.set_health(Health::Up);
+        assert!(a.end_ejection() && a.is_calm() && !group.is_calm());
+        assert_eq!((b.ramp(15), b.ramp(20), b.ramp(15)), (Some(0.5), None, None));
+        assert!(group.is_calm());
+        a.set_health(Health::Down);
+        drop(a);
+        assert!(group.is_calm());
+    }
+
+    #[test]
+    fn counters_of_requests_wrap() {
+        let state = state();
+        state.hot.requests.store(u64::MAX << IN_FLIGHT_BITS, Relaxed);
+        let (first, second) = (state.begin(), state.begin());
+        assert_eq!((state.in_flight(), state.picks()), (2, 1));
+        drop((first, second));
+        assert_eq!((state.in_flight(), state.picks()), (0, 1));
     }
 
     #[test]

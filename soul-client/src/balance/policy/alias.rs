@@ -83,6 +83,7 @@ impl AliasTable {
     }
 
     /// A position; 0 if there is none.
+    #[inline]
     pub(super) fn draw(&self, context: &PickContext<'_>) -> usize {
         let position = context.below(self.columns.len());
         match self.columns.get(position) {

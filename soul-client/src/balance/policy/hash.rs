@@ -76,8 +76,7 @@ impl Picker for HashPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         // Soul does not hash when there is nothing to choose from; the answer is the same, sooner.
         if self.ringed.len() > 1
-            && let Some(owner) =
-                self.find(members, context, &mut |index| members.may_be_chosen(index, context))
+            && let Some(owner) = self.find(members, context, &mut |index| members.is_eligible(index, context))
         {
             return Some(owner);
         }

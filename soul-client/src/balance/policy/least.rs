@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{BuildContext, Picker, Policy, Tuning, share};
+use super::{BuildContext, Picker, Policy, share};
 use crate::balance::{context::PickContext, members::Members, state::UpstreamState};
 
 /// The one with the fewest requests in flight; of several alike any, whatever their weights.
@@ -21,45 +21,62 @@ pub struct BestAvailable;
 pub struct LeastActive;
 
 /// The one with the lowest product of mean response time and requests in flight with this one; of several
-/// alike each in proportion to its weight. One that was never measured counts as the quickest; one that just failed, as slow.
+/// alike each in proportion to its weight. One that was never measured gets a request at once, and while that is under way
+/// counts as the mean of the others; one that just failed counts as slow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShortestResponse;
 
 impl Policy for BestAvailable {
     fn build(&self, _: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
-        Box::new(LeastPicker { cost: in_flight, weighted: false })
+        Box::new(LeastPicker { cost: Cost::InFlight, weighted: false })
     }
 }
 
 impl Policy for LeastActive {
     fn build(&self, _: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
-        Box::new(LeastPicker { cost: in_flight, weighted: true })
+        Box::new(LeastPicker { cost: Cost::InFlight, weighted: true })
     }
 }
 
 impl Policy for ShortestResponse {
-    fn build(&self, _: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
-        Box::new(LeastPicker { cost: expected_response, weighted: true })
+    fn build(&self, members: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
+        let measured = || members.up_states().map(|(_, state)| state.mean_ns()).filter(|&mean| mean > 0.0);
+        #[allow(clippy::cast_precision_loss)]
+        let typical_ns = measured().sum::<f64>() / measured().count().max(1) as f64;
+        Box::new(LeastPicker { cost: Cost::Response { typical_ns: typical_ns.max(1.0) }, weighted: true })
     }
 
-    fn tuning(&self) -> Tuning {
-        Tuning { mean_tau: Duration::from_secs(10), ..Tuning::default() }
+    fn refresh_every(&self) -> Option<Duration> {
+        Some(Duration::from_secs(10))
     }
 }
 
-fn in_flight(state: &UpstreamState) -> f64 {
-    f64::from(state.in_flight())
+#[derive(Clone, Copy)]
+enum Cost {
+    InFlight,
+    /// What one that was never measured counts as.
+    Response {
+        typical_ns: f64,
+    },
 }
 
-/// By the mean, but by the peak, which has the penalty in it, while it is failing.
-fn expected_response(state: &UpstreamState) -> f64 {
-    let mean = state.mean_ns();
-    let expected = if state.consecutive_failures() > 0 { mean.max(state.peak_ns()) } else { mean };
-    expected * f64::from(state.in_flight() + 1)
+impl Cost {
+    fn of(self, state: &UpstreamState) -> f64 {
+        let Self::Response { typical_ns } = self else { return f64::from(state.in_flight()) };
+        let (mean, in_flight) = (state.mean_ns(), state.in_flight());
+        // Until it is measured it gets one request at a time, and at once.
+        if mean == 0.0 && in_flight == 0 && state.consecutive_failures() == 0 {
+            return 0.0;
+        }
+        let mean = if mean > 0.0 { mean } else { typical_ns };
+        // While it is failing by the peak, which has the penalty in it.
+        let expected = if state.consecutive_failures() > 0 { mean.max(state.peak_ns()) } else { mean };
+        expected * f64::from(in_flight + 1)
+    }
 }
 
 struct LeastPicker {
-    cost: fn(&UpstreamState) -> f64,
+    cost: Cost,
     weighted: bool,
 }
 
@@ -70,7 +87,7 @@ impl Picker for LeastPicker {
             if !members.accepts(index, context) {
                 continue;
             }
-            let cost = (self.cost)(state);
+            let cost = self.cost.of(state);
             if cost > least {
                 continue;
             }
@@ -81,7 +98,7 @@ impl Picker for LeastPicker {
             };
             ties = if cost < least { weight } else { ties.saturating_add(weight) };
             // The k-th of those alike replaces the one before with its part of the sum: each has its share.
-            if cost < least || context.random.below(ties.max(1)) < weight {
+            if cost < least || context.draw(ties) < weight {
                 chosen = Some(index);
             }
             least = cost;

@@ -82,6 +82,10 @@ impl Hashing for MaglevPicker {
 
 impl Picker for MaglevPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
+        let owner = self.table.owner(context.hash64())?;
+        if members.is_eligible(owner, context) {
+            return Some(owner);
+        }
         self.find(members, context, &mut |index| members.is_eligible(index, context))
     }
 }
@@ -121,6 +125,7 @@ impl Table {
         Self { signature: signature(members, 0), slots }
     }
 
+    #[inline]
     fn owner(&self, hash: u64) -> Option<usize> {
         let size = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         self.slots.get(reduce(hash, size) as usize).map(|&index| index as usize)
@@ -162,6 +167,7 @@ fn fill(mut claimants: Vec<Claimant>, size: u32, largest: u64) -> Box<[u32]> {
 }
 
 /// Maps a hash to `0..size` by a multiplication and a shift, in place of a division.
+#[inline]
 fn reduce(hash: u64, size: u32) -> u32 {
     u32::try_from((u128::from(hash) * u128::from(size)) >> 64).unwrap_or(0)
 }

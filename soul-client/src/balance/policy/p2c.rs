@@ -6,12 +6,15 @@ use super::{BuildContext, Picker, Policy, Tuning, alias::AliasTable, share};
 use crate::balance::{
     context::PickContext,
     members::Members,
-    pick::{nanos, tau_ms},
+    pick::{nanos, per_ms},
     state::UpstreamState,
 };
 
 /// Up to as many all are looked at; two of three or four would too often miss the idle one.
 const FEW: usize = 4;
+
+/// What a newcomer is taken to cost, of the mean of the others: a little more, for it begins with nothing in flight.
+const NEWCOMER: f64 = 1.25;
 
 /// How often a draw is repeated before all are looked at.
 const DRAWS: usize = 3;
@@ -26,8 +29,8 @@ pub struct LeastRequest;
 
 /// The one of two that would answer sooner: by its decayed peak response time and its requests in flight.
 ///
-/// An upstream that was never measured gets a request at once, and while that is under way counts as the mean of the
-/// others, or as [`PeakEwma::seed`] where nobody was measured. Failures count as slow (see [`Tuning::failure_penalty`]): one that fails fast must not look fast.
+/// A newcomer counts as a little more than the mean of the others. Where nobody was measured, each gets a request at once, and while that is
+/// under way counts as [`PeakEwma::seed`]. Failures count as slow (see [`Tuning::failure_penalty`]): one that fails fast must not look fast.
 ///
 /// # Source
 /// Finagle's `PeakEwma`; linkerd's seed.
@@ -66,12 +69,17 @@ pub enum Decay {
 }
 
 impl Decay {
-    pub(in crate::balance) fn factor(self, age_ms: i64, tau_ms: f64) -> f64 {
-        #[allow(clippy::cast_precision_loss)]
-        let x = age_ms as f64 / tau_ms;
+    #[inline]
+    pub(in crate::balance) fn factor(self, age_ms: f64, per_tau: f64) -> f64 {
+        1.0 / self.divisor(age_ms * per_tau)
+    }
+
+    /// What a response time of this age, in decay constants, is divided by.
+    #[inline]
+    fn divisor(self, x: f64) -> f64 {
         match self {
-            Self::Exact => (-x).exp(),
-            Self::Rational => 1.0 / (1.0 + x * (1.0 + x * (0.5 + x / 6.0))),
+            Self::Exact => x.exp(),
+            Self::Rational => 1.0 + x * (1.0 + x * (0.5 + x * (1.0 / 6.0))),
         }
     }
 }
@@ -88,7 +96,8 @@ const FORCED_AFTER_MS: i64 = 3_000;
 
 /// The load of one upstream; the lower one of two is chosen.
 trait Load: Send + Sync + 'static {
-    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> f64;
+    /// As numerator and divisor, for a division takes longer than all the rest.
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64);
 
     /// Whether it is due, whatever its load.
     fn is_due(&self, _: &UpstreamState, _: &PickContext<'_>) -> bool {
@@ -99,7 +108,8 @@ trait Load: Send + Sync + 'static {
 struct InFlightLoad;
 
 struct PeakLoad {
-    tau_ms: f64,
+    /// One through the decay constant.
+    per_tau: f64,
     seed_ns: f64,
     decay: Decay,
 }
@@ -107,27 +117,27 @@ struct PeakLoad {
 struct ShenYuLoad;
 
 impl Load for InFlightLoad {
-    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> f64 {
-        f64::from(state.in_flight())
+    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> (f64, f64) {
+        (f64::from(state.in_flight()), 1.0)
     }
 }
 
 impl Load for PeakLoad {
-    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> f64 {
-        let cost = state.decayed_peak_ns(context.now_ms, self.tau_ms, self.decay);
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
+        let (peak, age) = state.peak_and_age(context.now_ms);
         let in_flight = state.in_flight();
-        match cost > 0.0 {
-            true => cost * f64::from(in_flight + 1),
-            // Until it is measured it gets one request at a time, and at once.
-            false if in_flight == 0 => 0.0,
-            false => self.seed_ns * f64::from(in_flight + 1),
+        if peak > 0.0 {
+            return (peak * f64::from(in_flight + 1), self.decay.divisor(age * self.per_tau));
         }
+        // Until it is measured it gets one request at a time, and at once.
+        let load = if in_flight == 0 { 0.0 } else { self.seed_ns * f64::from(in_flight + 1) };
+        (load, 1.0)
     }
 }
 
 impl Load for ShenYuLoad {
-    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> f64 {
-        (state.mean_ns() / 1e6 + 1.0).sqrt().floor() * f64::from(state.in_flight() + 1)
+    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> (f64, f64) {
+        ((state.mean_ns() / 1e6 + 1.0).sqrt().floor() * f64::from(state.in_flight() + 1), 1.0)
     }
 
     fn is_due(&self, state: &UpstreamState, context: &PickContext<'_>) -> bool {
@@ -143,21 +153,28 @@ impl Policy for LeastRequest {
 
 impl Policy for PeakEwma {
     fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        let tau_ms = tau_ms(self.tau);
+        let per_tau = per_ms(self.tau);
         let (mut sum, mut count) = (0.0, 0.0);
         for (_, state) in members.up_states() {
-            let cost = state.decayed_peak_ns(context.now_ms, tau_ms, self.decay);
+            let cost = state.decayed_peak_ns(context.now_ms, per_tau, self.decay);
             if cost > 0.0 {
                 sum += cost;
                 count += 1.0;
             }
         }
-        let seed_ns = if count > 0.0 { sum / count } else { nanos(self.seed) };
-        Box::new(TwoChoices::new(members, PeakLoad { tau_ms, seed_ns, decay: self.decay }, 2))
+        if count > 0.0 {
+            // A newcomer begins near the mean of the others. By its first answers alone, which may happen to be quick, it
+            // would get more than its share, from every caller at once.
+            for (_, state) in members.up_states().filter(|(_, state)| state.peak_ns() == 0.0) {
+                state.set_peak(NEWCOMER * sum / count, context.now_ms);
+            }
+        }
+        let load = PeakLoad { per_tau, seed_ns: nanos(self.seed), decay: self.decay };
+        Box::new(TwoChoices::new(members, load, 2))
     }
 
     fn refresh_every(&self) -> Option<Duration> {
-        // The seed follows what the others take.
+        // Whoever was not measured so far becomes the mean of the others.
         Some(Duration::from_secs(10))
     }
 
@@ -198,6 +215,7 @@ impl<L: Load> TwoChoices<L> {
         Self { load, uneven, few }
     }
 
+    #[inline]
     fn draw(&self, members: Members<'_>, context: &PickContext<'_>) -> usize {
         match &self.uneven {
             None => context.below(members.up().len()),
@@ -206,6 +224,7 @@ impl<L: Load> TwoChoices<L> {
     }
 
     /// Another position than `first`, of two or more.
+    #[inline]
     fn draw_other(&self, first: usize, members: Members<'_>, context: &PickContext<'_>) -> usize {
         let count = members.up().len();
         if let Some(uneven) = &self.uneven {
@@ -223,11 +242,12 @@ impl<L: Load> TwoChoices<L> {
 
     /// By requests in flight alone an idle upstream of weight 1 and one of weight 9 are alike, hence the draw by
     /// weight; once busy, each should have its share in flight.
-    fn load_at(&self, position: usize, state: &UpstreamState, context: &PickContext<'_>) -> f64 {
-        let load = self.load.load(state, context);
+    #[inline]
+    fn load_at(&self, position: usize, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
+        let (load, divisor) = self.load.load(state, context);
         match &self.uneven {
-            None => load,
-            Some(uneven) => load / uneven.weights.get(position).copied().unwrap_or(1.0),
+            None => (load, divisor),
+            Some(uneven) => (load, divisor * uneven.weights.get(position).copied().unwrap_or(1.0)),
         }
     }
 
@@ -238,7 +258,8 @@ impl<L: Load> TwoChoices<L> {
             if !members.accepts(index, context) {
                 continue;
             }
-            let load = self.load_at(position, state, context);
+            let (load, divisor) = self.load_at(position, state, context);
+            let load = load / divisor;
             if load < least {
                 (least, ties, chosen) = (load, 1, Some(index));
             } else if load <= least {
@@ -271,8 +292,9 @@ impl<L: Load> Picker for TwoChoices<L> {
                     if self.load.is_due(y, context) {
                         return Some(b);
                     }
-                    let better = self.load_at(first, x, context) <= self.load_at(second, y, context);
-                    return Some(if better { a } else { b });
+                    let ((load_x, by_x), (load_y, by_y)) =
+                        (self.load_at(first, x, context), self.load_at(second, y, context));
+                    return Some(if load_x * by_y <= load_y * by_x { a } else { b });
                 }
                 (true, false) => return Some(a),
                 (false, true) => return Some(b),
@@ -289,10 +311,10 @@ mod tests {
 
     #[test]
     fn the_rational_decay_is_exact_to_a_percent_up_to_the_constant_and_never_faster() {
-        for age in [0, 1, 10, 100, 1_000, 5_000, 10_000] {
-            let (exact, rational) = (Decay::Exact.factor(age, 1e4), Decay::Rational.factor(age, 1e4));
+        for age in [0.0, 1.0, 10.0, 100.0, 1_000.0, 5_000.0, 10_000.0] {
+            let (exact, rational) = (Decay::Exact.factor(age, 1e-4), Decay::Rational.factor(age, 1e-4));
             assert!(rational >= exact && rational / exact < 1.02, "{age}: {exact} {rational}");
         }
-        assert!(Decay::Rational.factor(60_000, 1e4) < 0.02);
+        assert!(Decay::Rational.factor(60_000.0, 1e-4) < 0.02);
     }
 }

@@ -47,11 +47,13 @@ impl Turns {
     }
 
     /// A number that grows by one each time.
+    #[inline]
     pub(super) fn take(&self) -> usize {
         self.0.0.fetch_add(1, Relaxed)
     }
 
     /// The next position in a list.
+    #[inline]
     pub(super) fn next(&self, length: usize) -> usize {
         self.take() % length.max(1)
     }

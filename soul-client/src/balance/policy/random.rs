@@ -26,7 +26,7 @@ impl Picker for RandomPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         let mut candidates = members.candidates(context);
         let weights = candidates.clone().map(|(_, upstream)| upstream.weight_at(context.now_ms));
-        let position = soul::random(weights, |bound| context.random.below(bound))?;
+        let position = soul::random(weights, |bound| context.draw(bound))?;
         // Health may have changed since the count: whoever stands there now, or the first, is as good.
         candidates.clone().nth(position).or_else(|| candidates.next()).map(|(index, _)| index)
     }

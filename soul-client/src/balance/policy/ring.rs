@@ -33,13 +33,16 @@ const STEPS: usize = 2_048;
 struct Ring {
     /// Who has points and how many, to know whether the next ring would be the same.
     signature: u64,
-    /// Ascending.
-    places: Box<[u64]>,
-    owners: Box<[u32]>,
+    /// Ascending: the leading [`PLACE_BITS`] bits of the place, then the owner. One read gives both.
+    points: Box<[u64]>,
     /// The first point of each bucket; a bucket is the leading bits of a place.
     buckets: Box<[u32]>,
     shift: u32,
 }
+
+/// Enough places for some millions of points, and owners for sixteen million upstreams.
+const PLACE_BITS: u32 = 40;
+const OWNER_BITS: u32 = u64::BITS - PLACE_BITS;
 
 #[derive(Debug)]
 struct RingPicker {
@@ -87,7 +90,7 @@ impl Hashing for RingPicker {
 
 impl Picker for RingPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
-        let owner = self.ring.owners_from(context.hash64()).next()?;
+        let owner = self.ring.owner(context.hash64())?;
         if members.is_eligible(owner, context) {
             return Some(owner);
         }
@@ -96,7 +99,7 @@ impl Picker for RingPicker {
 }
 
 impl Ring {
-    fn new(members: Members<'_>, points: u32) -> Self {
+    fn new(members: Members<'_>, points_of_heaviest: u32) -> Self {
         let largest = members.iter().map(|m| configured_share(members, m.upstream())).max().unwrap_or(0);
         let mut all = Vec::new();
         for (index, member) in (0..).zip(members.iter()) {
@@ -104,7 +107,7 @@ impl Ring {
             if weight == 0 {
                 continue;
             }
-            let own = (u64::from(points) * weight).div_ceil(u64::from(largest));
+            let own = (u64::from(points_of_heaviest) * weight).div_ceil(u64::from(largest));
             let url = member.upstream().base_url().as_bytes();
             all.extend((0..own).map(|point| (xxh3_64_with_seed(url, point), index)));
         }
@@ -113,36 +116,50 @@ impl Ring {
         all.sort_unstable_by(|a: &(u64, u32), b| {
             a.0.cmp(&b.0).then_with(|| base_url(a.1).cmp(&base_url(b.1)))
         });
-        // About one point in a bucket.
-        let bits = all.len().next_power_of_two().ilog2().clamp(1, 31);
+        let points: Box<[u64]> =
+            all.iter().map(|&(place, owner)| place >> OWNER_BITS << OWNER_BITS | u64::from(owner)).collect();
+        // Some two points in a bucket: few enough to be on one line of the cache, and a small index.
+        let bits = (points.len() / 2).next_power_of_two().ilog2().clamp(1, 28);
         let shift = u64::BITS - bits;
-        let mut buckets = Vec::with_capacity((1 << bits) + 1);
-        let mut point = 0;
+        let mut buckets = Vec::with_capacity(1 << bits);
+        let mut first = 0;
         for bucket in 0..1_u64 << bits {
-            while all.get(point).is_some_and(|&(place, _)| place >> shift < bucket) {
-                point += 1;
+            while points.get(first).is_some_and(|&point| point >> shift < bucket) {
+                first += 1;
             }
-            buckets.push(u32::try_from(point).unwrap_or(u32::MAX));
+            buckets.push(u32::try_from(first).unwrap_or(u32::MAX));
         }
-        Self {
-            signature: signature(members, points),
-            places: all.iter().map(|&(place, _)| place).collect(),
-            owners: all.iter().map(|&(_, owner)| owner).collect(),
-            buckets: buckets.into(),
-            shift,
-        }
+        Self { signature: signature(members, points_of_heaviest), points, buckets: buckets.into(), shift }
     }
 
     /// The owners of all points, once around from the first at or after a place.
+    #[inline]
     fn owners_from(&self, place: u64) -> impl Iterator<Item = usize> {
+        let start = self.start(place);
+        let (before, after) = self.points.split_at(start.min(self.points.len()));
+        after.iter().chain(before).map(|&point| owner(point))
+    }
+
+    /// The owner of the first point at or after a place.
+    #[inline]
+    fn owner(&self, place: u64) -> Option<usize> {
+        self.points.get(self.start(place)).or_else(|| self.points.first()).map(|&point| owner(point))
+    }
+
+    #[inline]
+    fn start(&self, place: u64) -> usize {
         let bucket = usize::try_from(place >> self.shift).unwrap_or(0);
-        let mut start = self.buckets.get(bucket).map_or(0, |&point| point as usize);
-        while self.places.get(start).is_some_and(|&point| point < place) {
+        let mut start = self.buckets.get(bucket).map_or(0, |&first| first as usize);
+        let place = place >> OWNER_BITS;
+        while self.points.get(start).is_some_and(|&point| point >> OWNER_BITS < place) {
             start += 1;
         }
-        let (before, after) = self.owners.split_at(start.min(self.owners.len()));
-        after.iter().chain(before).map(|&owner| owner as usize)
+        start
     }
+}
+
+fn owner(point: u64) -> usize {
+    usize::try_from(point & ((1 << OWNER_BITS) - 1)).unwrap_or(usize::MAX)
 }
 
 /// The weight as far as the configuration lets it take traffic; health changes no ring.

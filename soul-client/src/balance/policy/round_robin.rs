@@ -224,7 +224,7 @@ impl Plan {
             let taken = self.position.taken.fetch_add(1, Relaxed);
             place = if self.repeats { taken % self.order.len() } else { taken };
             let member = self.member(*self.order.get(place)?)?;
-            if context.tried.is_empty() || members.may_be_chosen(member, context) {
+            if context.tried.is_empty() || members.is_eligible(member, context) {
                 return Some(Some(member));
             }
         }

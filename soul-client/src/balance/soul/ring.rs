@@ -27,6 +27,10 @@ pub fn hash(key: &str) -> u32 {
 pub struct Ring {
     /// Place and owner, ascending, each place once.
     points: Vec<(u32, usize)>,
+    /// The first point of each bucket; a bucket is the leading bits of a place. About one point falls into each.
+    buckets: Vec<u32>,
+    /// By how much a place is shifted to give its bucket.
+    shift: u32,
 }
 
 impl Ring {
@@ -66,7 +70,22 @@ impl Ring {
             }
             same
         });
-        Self { points }
+        Self::of(points)
+    }
+
+    /// - `points`: ascending, each place once.
+    fn of(points: Vec<(u32, usize)>) -> Self {
+        let bits = points.len().next_power_of_two().ilog2().clamp(1, 24);
+        let shift = u32::BITS - bits;
+        let mut buckets = Vec::with_capacity(1 << bits);
+        let mut first = 0_u32;
+        for bucket in 0..1_u32 << bits {
+            while points.get(first as usize).is_some_and(|&(place, _)| place >> shift < bucket) {
+                first += 1;
+            }
+            buckets.push(first);
+        }
+        Self { points, buckets, shift }
     }
 
     /// The owner of a place: that of the first point at or after it, else of the first point of all. `None` if
@@ -78,7 +97,11 @@ impl Ring {
 
     /// The owners of all points, once around the ring from a place on; one owner comes several times.
     pub fn owners_from(&self, place: u32) -> impl Iterator<Item = usize> {
-        let start = self.points.partition_point(|&(point, _)| point < place);
+        let bucket = self.buckets.get(place.checked_shr(self.shift).unwrap_or(0) as usize);
+        let mut start = bucket.map_or(0, |&first| first as usize);
+        while self.points.get(start).is_some_and(|&(point, _)| point < place) {
+            start += 1;
+        }
         let (before, after) = self.points.split_at(start);
         after.iter().chain(before).map(|&(_, owner)| owner)
     }
@@ -90,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_place_belongs_to_the_point_at_or_after_it() {
-        let ring = Ring { points: vec![(10, 0), (20, 1), (30, 2)] };
+        let ring = Ring::of(vec![(10, 0), (20, 1), (30, 2)]);
         for (place, owner) in [(0, 0), (10, 0), (11, 1), (20, 1), (30, 2), (31, 0), (u32::MAX, 0)] {
             assert_eq!(ring.owner(place), Some(owner), "{place}");
         }

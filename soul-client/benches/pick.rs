@@ -1,0 +1,463 @@
+//! The cost of one choice, as ratios to a round robin through `ArcSwap`, beside others and against the targets.
+//!
+//! `cargo bench -p soul-client --bench pick`; about a minute. With a word after `--`, only rows that have it in their name.
+//!
+//! Each number is the lower quartile of 15 batches, the best of two runs. Nanoseconds differ from machine to machine and with what
+//! else runs there; the ratios to the baseline of the same run are what counts.
+
+mod common;
+
+use std::{
+    hint::black_box,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant, SystemTime},
+};
+
+use arc_swap::ArcSwap;
+use common::{addresses, upstreams};
+use soul_client::balance::{
+    Balancer, Choice, Key, LoadBalance, Outcome, PickContext, Settings, Upstream, UpstreamSet,
+    policy::{self, Decay, Maglev, PeakEwma, Policy, RingHash},
+    soul,
+};
+use tower::{
+    Service, ServiceExt,
+    balance::p2c::Balance,
+    buffer::Buffer,
+    discover::ServiceList,
+    load::{CompleteOnResponse, Load, PeakEwma as TowerEwma, PendingRequests},
+};
+
+const SIZES: [usize; 3] = [10, 100, 10_000];
+const NOW: i64 = 1_612_500_000_000;
+const BATCHES: usize = 15;
+const RUNS: usize = 2;
+/// About how long one batch takes.
+const BATCH: Duration = Duration::from_micros(1_500);
+
+/// Nanoseconds for one call.
+fn time(mut what: impl FnMut()) -> f64 {
+    let mut calls = 1_u32;
+    let mut took = batch(&mut what, calls);
+    while took < BATCH / 4 && calls < 1 << 24 {
+        calls *= 2;
+        took = batch(&mut what, calls);
+    }
+    let scale = BATCH.as_secs_f64() / took.as_secs_f64().max(1e-9);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let calls = ((f64::from(calls) * scale) as u32).max(1);
+    let run = |what: &mut _| {
+        let mut batches: Vec<_> = (0..BATCHES).map(|_| batch(what, calls)).collect();
+        batches.sort_unstable();
+        batches[BATCHES / 4].as_secs_f64() * 1e9 / f64::from(calls)
+    };
+    (0..RUNS).map(|_| run(&mut what)).fold(f64::INFINITY, f64::min)
+}
+
+fn batch(what: &mut impl FnMut(), calls: u32) -> Duration {
+    let start = Instant::now();
+    for _ in 0..calls {
+        what();
+    }
+    start.elapsed()
+}
+
+/// Callers' addresses, used in turn.
+struct Keys {
+    texts: Vec<String>,
+    next: usize,
+}
+
+impl Keys {
+    fn new() -> Self {
+        Self { texts: (0..4096).map(|i| format!("10.77.{}.{}", i / 250, i % 250)).collect(), next: 0 }
+    }
+
+    fn next(&mut self) -> &str {
+        self.next = (self.next + 1) % self.texts.len();
+        &self.texts[self.next]
+    }
+}
+
+fn weighted(addresses: &[String]) -> Vec<Upstream> {
+    let weight = |i: usize| i32::try_from(1 + i % 10).unwrap_or(1);
+    addresses.iter().enumerate().map(|(i, a)| Upstream::new(a).with_weight(weight(i))).collect()
+}
+
+fn balancer(policy: impl Policy + 'static, upstreams: Vec<Upstream>) -> Balancer {
+    Balancer::new(upstreams, Settings::with_policy(policy), NOW)
+}
+
+fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(0)
+}
+
+/// Gives everyone a response time, as there is in operation.
+fn measured(balancer: Balancer, now_ms: i64) -> Balancer {
+    for (i, member) in balancer.snapshot().all().iter().enumerate() {
+        member.begin(now_ms).complete(Outcome::Success, Duration::from_micros(900 + i as u64 % 300), now_ms);
+    }
+    balancer
+}
+
+// === rows ===
+
+/// One line of the table: a name, and what it takes at each size, in baselines.
+struct Row {
+    name: String,
+    ratios: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// Rows whose name has this in it; all if nothing is asked for.
+    only: Option<String>,
+    rows: Vec<Row>,
+}
+
+impl Table {
+    fn add(&mut self, name: &str, mut measure: impl FnMut(usize) -> Option<f64>) {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only)) {
+            return;
+        }
+        let mut row = Row { name: name.to_owned(), ratios: Vec::new() };
+        print!("{name:<58}");
+        for size in SIZES {
+            // What else runs on the machine changes from minute to minute, so each number has a baseline of its own.
+            let before = baseline(size);
+            let Some(ns) = measure(size) else { continue };
+            let ratio = ns / before.min(baseline(size));
+            print!("{:>20}", format!("{ns:.0} ({ratio:.1})"));
+            row.ratios.push(ratio);
+        }
+        println!();
+        self.rows.push(row);
+    }
+
+    /// The ratio to the baseline of one cell.
+    fn ratio(&self, name: &str, size: usize) -> f64 {
+        let row = self.rows.iter().find(|row| row.name == name);
+        let at = SIZES.iter().position(|&s| s == size);
+        row.zip(at).and_then(|(row, at)| row.ratios.get(at).copied()).unwrap_or(f64::NAN)
+    }
+}
+
+fn baseline(size: usize) -> f64 {
+    let members = ArcSwap::from_pointee(addresses(0, size).into_iter().map(Arc::new).collect::<Vec<_>>());
+    let position = AtomicUsize::new(0);
+    time(|| {
+        let members = members.load();
+        let index = position.fetch_add(1, Relaxed) % members.len();
+        black_box(&members[index]);
+    })
+}
+
+/// A choice without the life of a request.
+fn pick_only(balancer: &Balancer) -> f64 {
+    let context = PickContext::at(NOW);
+    time(|| {
+        black_box(balancer.current().pick(black_box(&context)));
+    })
+}
+
+/// A choice and all of the request's life.
+fn life(balancer: &Balancer, now: impl Fn() -> i64) -> f64 {
+    time(|| {
+        if let Some(pick) = balancer.choose(black_box(&PickContext::at(now()))) {
+            let started = Instant::now();
+            let elapsed = started.elapsed();
+            pick.complete(Outcome::Success, elapsed, now());
+        }
+    })
+}
+
+fn ours(table: &mut Table) {
+    for (name, weights) in [
+        ("uniformRandom", false),
+        ("plainRoundRobin", false),
+        ("weightedRandom", true),
+        ("weightedRoundRobin", true),
+        ("leastRequest", false),
+    ] {
+        table.add(&format!("pick {name}"), |size| {
+            let addresses = addresses(0, size);
+            let list = if weights { weighted(&addresses) } else { upstreams(&addresses) };
+            let settings = Settings { policy: policy::by_name(name).ok()?, ..Settings::default() };
+            Some(pick_only(&Balancer::new(list, settings, NOW)))
+        });
+    }
+    table.add("pick peakEwma, real clock, exact decay", |size| {
+        let policy = PeakEwma { decay: Decay::Exact, ..PeakEwma::default() };
+        let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
+        Some(time(|| {
+            let context = PickContext::at(wall_ms());
+            black_box(balancer.current().pick(black_box(&context)));
+        }))
+    });
+    table.add("pick peakEwma, coarse clock, rational decay", |size| {
+        let balancer = measured(balancer(PeakEwma::default(), upstreams(&addresses(0, size))), NOW - 20);
+        Some(pick_only(&balancer))
+    });
+    for (name, hash) in [("ringHash", 0), ("maglev", 1), ("hash (Soul's, cached)", 2)] {
+        table.add(&format!("pick {name}"), |size| {
+            let list = upstreams(&addresses(0, size));
+            let balancer = match hash {
+                0 => balancer(RingHash::default(), list),
+                1 => balancer(Maglev, list),
+                _ => balancer(policy::SoulHash, list),
+            };
+            let mut keys = Keys::new();
+            Some(time(|| {
+                let context = PickContext::at(NOW).key(Key::Text(keys.next()));
+                black_box(balancer.current().pick(black_box(&context)));
+            }))
+        });
+    }
+    for name in ["leastActive", "ZoneAvoidanceRule", "BestAvailableRule"] {
+        table.add(&format!("pick {name}"), |size| {
+            let settings = Settings { policy: policy::by_name(name).ok()?, ..Settings::default() };
+            Some(pick_only(&Balancer::new(upstreams(&addresses(0, size)), settings, NOW)))
+        });
+    }
+    for (name, given_up) in [("life leastRequest, no clock", false), ("life leastRequest, given up", true)] {
+        table.add(name, |size| {
+            let settings = Settings::with_policy(policy::LeastRequest);
+            let balancer = Balancer::new(upstreams(&addresses(0, size)), settings, NOW);
+            Some(time(|| match balancer.choose(black_box(&PickContext::at(NOW))) {
+                Some(pick) if !given_up => {
+                    pick.complete(Outcome::Success, black_box(Duration::from_millis(1)), NOW);
+                }
+                given_up => drop(given_up),
+            }))
+        });
+    }
+    table.add("life peakEwma, no clock", |size| {
+        let balancer = measured(balancer(PeakEwma::default(), upstreams(&addresses(0, size))), NOW - 20);
+        Some(time(|| {
+            if let Some(pick) = balancer.choose(black_box(&PickContext::at(NOW))) {
+                pick.complete(Outcome::Success, black_box(Duration::from_millis(1)), NOW);
+            }
+        }))
+    });
+    table.add("life peakEwma, coarse clock for choices, two clock reads", |size| {
+        let balancer = measured(balancer(PeakEwma::default(), upstreams(&addresses(0, size))), NOW - 20);
+        Some(life(&balancer, || NOW))
+    });
+    table.add("life peakEwma, real clock throughout", |size| {
+        let policy = PeakEwma { decay: Decay::Exact, ..PeakEwma::default() };
+        let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
+        Some(life(&balancer, wall_ms))
+    });
+}
+
+fn gateway(table: &mut Table) {
+    table.add("a read of the clock", |_| {
+        Some(time(|| {
+            black_box(Instant::now());
+        }))
+    });
+    table.add("MD5 of a key", |_| {
+        let mut keys = Keys::new();
+        Some(time(|| {
+            black_box(soul::hash(keys.next()));
+        }))
+    });
+    for balance in LoadBalance::ALL {
+        table.add(&format!("gateway {balance} (exactly Soul's)"), |size| {
+            let set = ArcSwap::new(UpstreamSet::build(upstreams(&addresses(0, size)), None, Choice::Soul));
+            let mut keys = Keys::new();
+            Some(time(|| {
+                let context = PickContext::at(NOW).key(Key::Text(keys.next()));
+                black_box(set.load().pick(balance, black_box(&context)));
+            }))
+        });
+    }
+    table.add("Soul hash, ring rebuilt for each request", |size| {
+        let addresses = addresses(0, size);
+        let mut keys = Keys::new();
+        Some(time(|| {
+            let ring = soul::Ring::new(addresses.iter().map(String::as_str));
+            black_box(ring.owner(soul::hash(keys.next())));
+        }))
+    });
+    table.add("Soul roundRobin, all counters for each request", |size| {
+        let addresses = addresses(0, size);
+        let mut balance = soul::RoundRobin::new();
+        Some(time(|| {
+            let turns = addresses.iter().map(|a| soul::Turn::new(a, 50));
+            black_box(balance.select(&addresses[0], turns, NOW));
+        }))
+    });
+}
+
+// === others ===
+
+/// A service that is always ready and answers at once.
+#[derive(Clone)]
+struct Instantly;
+
+impl Service<u32> for Instantly {
+    type Response = u32;
+    type Error = std::convert::Infallible;
+    type Future = std::future::Ready<Result<u32, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: u32) -> Self::Future {
+        std::future::ready(Ok(request))
+    }
+}
+
+fn ready_and_call<S: Service<u32, Future: Unpin>>(service: &mut S) {
+    let mut context = Context::from_waker(Waker::noop());
+    let ready = service.poll_ready(&mut context);
+    assert!(ready.is_ready(), "a service that is always ready");
+    let mut answer = Box::pin(service.call(1));
+    black_box(answer.as_mut().poll(&mut context)).is_ready();
+}
+
+fn tower_ewma(size: usize) -> ServiceList<Vec<TowerEwma<Instantly>>> {
+    let wrap = || TowerEwma::new(Instantly, Duration::from_millis(30), 1e10, CompleteOnResponse::default());
+    ServiceList::new::<u32>((0..size).map(|_| wrap()).collect())
+}
+
+fn others(table: &mut Table) {
+    table.add("pingora-ketama node (no snapshot, no health)", |size| {
+        let bucket = |a: &String| Some(pingora_ketama::Bucket::new(a.parse().ok()?, 1));
+        let buckets: Option<Vec<_>> = addresses(0, size).iter().map(bucket).collect();
+        let ring = pingora_ketama::Continuum::new(&buckets?);
+        let mut keys = Keys::new();
+        Some(time(|| {
+            black_box(ring.node(keys.next().as_bytes()));
+        }))
+    });
+    table.add("tower Balance, pending requests, ready + call", |size| {
+        let wrap = || PendingRequests::new(Instantly, CompleteOnResponse::default());
+        let list = ServiceList::new::<u32>((0..size).map(|_| wrap()).collect::<Vec<_>>());
+        let mut balance = Balance::new(list);
+        Some(time(|| ready_and_call(&mut balance)))
+    });
+    table.add("tower Balance, peak EWMA, ready + call", |size| {
+        let mut balance = Balance::new(tower_ewma(size));
+        Some(time(|| ready_and_call(&mut balance)))
+    });
+    table.add("tower Balance, peak EWMA, behind Buffer", |size| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().ok()?;
+        let mut buffer = runtime.block_on(async { Buffer::new(Balance::new(tower_ewma(size)), 1_024) });
+        // Entering the runtime costs too, so many calls at a time.
+        const CALLS: u32 = 64;
+        let all = time(|| {
+            runtime.block_on(async {
+                for _ in 0..CALLS {
+                    if let Ok(ready) = buffer.ready().await {
+                        black_box(ready.call(1).await.ok());
+                    }
+                }
+            });
+        });
+        Some(all / f64::from(CALLS))
+    });
+    table.add("tower PeakEwma::load alone", |_| {
+        let service =
+            TowerEwma::new(Instantly, Duration::from_millis(30), 1e10, CompleteOnResponse::default());
+        let load: &TowerEwma<Instantly> = &service;
+        Some(time(|| {
+            black_box(Load::load(load));
+        }))
+    });
+}
+
+fn builds() {
+    println!("\n{:<58}{:>20}{:>20}{:>20}", "rebuild after a change, milliseconds", 10, 100, 10_000);
+    for name in ["peakEwma", "weightedRandom", "ringHash", "maglev", "hash"] {
+        let mut cells = String::new();
+        for size in SIZES {
+            let Ok(policy) = policy::by_name(name) else { continue };
+            let mut list = upstreams(&addresses(0, size));
+            let settings = Settings { policy, ..Settings::default() };
+            let balancer = Balancer::new(list.clone(), settings, NOW);
+            let mut best = f64::INFINITY;
+            for i in 0..5 {
+                // Another address in place of the first.
+                list[0] = Upstream::new(format!("10.250.0.{i}:80"));
+                let next = list.clone();
+                let start = Instant::now();
+                black_box(balancer.update(next, NOW));
+                best = best.min(start.elapsed().as_secs_f64() * 1e3);
+            }
+            cells += &format!("{best:>20.3}");
+        }
+        println!("{name:<58}{cells}");
+    }
+}
+
+/// A target: what, its measured ratio and its bound.
+struct Check(&'static str, f64, f64);
+
+fn targets(table: &Table) {
+    let worst = |names: &[&str], sizes: &[usize]| {
+        let ratios = names.iter().flat_map(|name| sizes.iter().map(|&size| table.ratio(name, size)));
+        ratios.fold(0.0, f64::max)
+    };
+    let growth = |names: &[&str]| {
+        let ratios = names.iter().map(|name| table.ratio(name, 10_000) / table.ratio(name, 10));
+        ratios.fold(0.0, f64::max)
+    };
+    let simple = ["pick uniformRandom", "pick plainRoundRobin", "pick leastRequest", "pick weightedRandom"];
+    let coarse = "pick peakEwma, coarse clock, rational decay";
+    let real = "pick peakEwma, real clock, exact decay";
+    let ewma_life = "life peakEwma, coarse clock for choices, two clock reads";
+    let tower = |name: &str, size| table.ratio(name, size) / table.ratio(ewma_life, size);
+    let least = |name| SIZES.iter().map(|&size| tower(name, size)).fold(f64::INFINITY, f64::min);
+    let checks = [
+        Check("random, round robin, least request, alias at 10", worst(&simple, &[10]), 1.3),
+        Check("the same, 10 000 to 10", growth(&simple), 1.5),
+        Check("peak EWMA, real clock", worst(&[real], &SIZES), 2.7),
+        Check("peak EWMA, coarse clock", worst(&[coarse], &SIZES), 1.0),
+        Check("Maglev", worst(&["pick maglev"], &SIZES), 1.0),
+        Check("ring of 160 points, 100", table.ratio("pick ringHash", 100), 1.2),
+        Check("ring of 160 points, 10 000", table.ratio("pick ringHash", 10_000), 1.5),
+        Check("life, least request", worst(&["life leastRequest, no clock"], &[10, 100]), 2.0),
+        Check("life, peak EWMA, up to 100", worst(&[ewma_life], &[10, 100]), 5.0),
+        Check("life, peak EWMA, 10 000", table.ratio(ewma_life, 10_000), 6.5),
+        Check("Soul's hash", worst(&["pick hash (Soul's, cached)"], &SIZES), 7.0),
+    ];
+    println!("\n{:<52}{:>12}{:>12}", "targets, in baselines", "at most", "measured");
+    for Check(what, measured, bound) in checks {
+        let verdict = if measured <= bound { "met" } else { "MISSED" };
+        println!("{what:<52}{bound:>12.1}{measured:>12.2}  {verdict}");
+    }
+    println!("\n{:<52}{:>12}{:>12}", "times faster, life with peak EWMA", "at least", "measured");
+    for (what, bound) in
+        [("tower Balance, peak EWMA, ready + call", 6.0), ("tower Balance, peak EWMA, behind Buffer", 12.0)]
+    {
+        let measured = least(what);
+        let verdict = if measured >= bound { "met" } else { "MISSED" };
+        println!("{what:<52}{bound:>12.1}{measured:>12.2}  {verdict}");
+    }
+}
+
+fn main() {
+    // `cargo test --benches` only wants to know that it runs.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    println!("{:<58}{:>20}{:>20}{:>20}", "one choice, nanoseconds (baselines)", 10, 100, 10_000);
+    let only = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let mut table = Table { only, ..Table::default() };
+    table.add("baseline B: round robin through ArcSwap", |size| Some(baseline(size)));
+    ours(&mut table);
+    gateway(&mut table);
+    others(&mut table);
+    if table.only.is_none() {
+        builds();
+        targets(&table);
+    }
+}
