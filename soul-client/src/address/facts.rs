@@ -20,7 +20,7 @@ pub(crate) async fn gather(admins: &[AdminUrl]) -> Facts {
         (default_route, local_ip_address::list_afinet_netifas().unwrap_or_default())
     });
     let (default_route, interfaces) = local.await.unwrap_or_default();
-    Facts { towards_admin, default_route, interfaces }
+    Facts { towards_admin, default_route, interfaces, preferred: Vec::new() }
 }
 
 /// The first admin that has a route tells: they are tried in this order, too.

@@ -3,6 +3,7 @@
 //! [`choose`] is a pure function of what is known about the machine; `facts` finds that out.
 
 mod facts;
+mod wishes;
 
 use std::{
     fmt,
@@ -10,6 +11,7 @@ use std::{
 };
 
 pub(crate) use facts::gather;
+pub(crate) use wishes::{Network, Wishes};
 
 /// The address that the gateway is told to reach this instance at.
 ///
@@ -17,13 +19,14 @@ pub(crate) use facts::gather;
 ///
 /// 1. `host` of the configuration;
 /// 2. the address that the listener is bound to, if it is a single one;
-/// 3. the source address of the route towards the admin, found without sending anything;
-/// 4. the source address of the default route;
-/// 5. the first ordinary interface; those of containers, bridges, tunnels and link-local addresses come last;
-/// 6. `127.0.0.1`, with a warning.
+/// 3. one in a preferred network, where some are configured;
+/// 4. the source address of the route towards the admin, found without sending anything;
+/// 5. the source address of the default route;
+/// 6. the first ordinary interface; those of containers, bridges, tunnels and link-local addresses come last;
+/// 7. `127.0.0.1`, with a warning.
 ///
 /// A route to an admin on this same machine says nothing about how others reach it, so loopback addresses
-/// are passed over in 3 and 4. The port is that of the configuration, else that of the listener.
+/// are passed over from 3 to 5, and ignored interfaces from 3 to 6. The port is that of the configuration, else that of the listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
     host: String,
@@ -39,6 +42,8 @@ pub enum AddressReason {
     Configured,
     /// The listener is bound to it.
     Listener,
+    /// It is in a preferred network, and belongs to this interface.
+    Preferred(String),
     /// Packets to the admin leave from it.
     RouteToAdmin,
     /// Packets of the default route leave from it.
@@ -101,6 +106,7 @@ impl fmt::Display for AddressReason {
         match self {
             Self::Configured => f.write_str("configured"),
             Self::Listener => f.write_str("the listener is bound to it"),
+            Self::Preferred(name) => write!(f, "address of the interface {name} in a preferred network"),
             Self::RouteToAdmin => f.write_str("the route to the admin starts there"),
             Self::DefaultRoute => f.write_str("the default route starts there"),
             Self::Interface(name) => write!(f, "address of the interface {name}"),
@@ -118,6 +124,8 @@ pub(crate) struct Facts {
     pub(crate) default_route: Option<IpAddr>,
     /// Every address of every interface.
     pub(crate) interfaces: Vec<(String, IpAddr)>,
+    /// Those of them in a preferred network, best first.
+    pub(crate) preferred: Vec<(String, IpAddr)>,
 }
 
 /// Chooses what to announce; pure.
@@ -145,6 +153,9 @@ pub(crate) fn choose(
 
 fn best(facts: &Facts, reachable: impl Fn(IpAddr) -> bool) -> (IpAddr, AddressReason) {
     let usable = |ip: &IpAddr| reachable(*ip) && !ip.is_loopback() && !ip.is_unspecified();
+    if let Some((name, ip)) = facts.preferred.iter().find(|(_, ip)| usable(ip)) {
+        return (*ip, AddressReason::Preferred(name.clone()));
+    }
     if let Some(ip) = facts.towards_admin.filter(usable) {
         return (ip, AddressReason::RouteToAdmin);
     }
@@ -219,6 +230,7 @@ mod tests {
                 .iter()
                 .map(|(name, ip)| ((*name).to_owned(), ip.parse().unwrap()))
                 .collect(),
+            preferred: Vec::new(),
         }
     }
 

@@ -70,8 +70,11 @@ impl Announcer {
         dialect: Dialect,
     ) -> Result<Option<(Announced, RegistrationPlan)>, Error> {
         if !self.is_sure() {
-            let facts =
-                if self.subject.is_given() { Facts::default() } else { address::gather(&self.admins).await };
+            let facts = if self.subject.is_given() {
+                Facts::default()
+            } else {
+                self.subject.config.wishes().apply(address::gather(&self.admins).await)
+            };
             return self.decide(&facts, dialect);
         }
         match self.current.clone() {

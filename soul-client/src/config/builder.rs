@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use super::{AdminUrl, AdminsRule, ClientConfig, Tls, check, env};
 use crate::{
+    address::{Network, Wishes},
     backoff::Bounds,
     error::{Error, Problem},
     plan::Dialect,
@@ -46,9 +47,13 @@ pub struct ClientConfigBuilder {
     pub(super) client_cert_file: Option<PathBuf>,
     pub(super) client_key_file: Option<PathBuf>,
     pub(super) proxy: Option<Secret>,
+    pub(super) preferred_networks: Vec<String>,
+    pub(super) ignored_interfaces: Vec<String>,
     /// What the environment says; used where the fields above say nothing.
     pub(super) environment: Option<Box<ClientConfigBuilder>>,
-    /// What could not be read from the environment.
+    /// What a file says; used where neither these nor the environment say anything.
+    pub(super) file: Option<Box<ClientConfigBuilder>>,
+    /// What could not be read from the environment, or from a file.
     pub(super) unreadable: Vec<Problem>,
 }
 
@@ -81,6 +86,20 @@ impl ClientConfigBuilder {
     /// A Java admin probes IPv4 addresses only: it drops a name or an IPv6 address within ten seconds.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.host = Some(host.into());
+        self
+    }
+
+    /// Prefers addresses of a network, `10.0.0.0/8` or `192.168.*`, or of several joined by commas, where the host is
+    /// not set and the listener is bound to all addresses.
+    pub fn preferred_network(mut self, network: impl Into<String>) -> Self {
+        self.preferred_networks.push(network.into());
+        self
+    }
+
+    /// Never takes the address of an interface, `tun0` or `wg*`, or of several joined by commas, where the host is
+    /// not set and the listener is bound to all addresses.
+    pub fn ignored_interface(mut self, name: impl Into<String>) -> Self {
+        self.ignored_interfaces.push(name.into());
         self
     }
 
@@ -273,6 +292,19 @@ impl ClientConfigBuilder {
         self
     }
 
+    /// Reads the settings that were not set, and that the environment does not set where it is read, from a YAML or
+    /// TOML file; [`ClientConfig`] lists its keys. What is wrong with the file is told at [`build`](Self::build).
+    #[cfg(feature = "file")]
+    pub fn file(self, path: impl AsRef<std::path::Path>) -> Self {
+        self.over_file(super::file::read(path.as_ref()))
+    }
+
+    #[cfg(feature = "file")]
+    pub(super) fn over_file(mut self, file: Self) -> Self {
+        self.file = Some(Box::new(file));
+        self
+    }
+
     /// Every problem with the settings, by field; empty if [`build`](Self::build) will succeed.
     #[must_use]
     pub fn validate(&self) -> Vec<Problem> {
@@ -284,9 +316,10 @@ impl ClientConfigBuilder {
     /// # Errors
     /// When something is missing or wrong; [`Error::problems`] lists all of it.
     pub fn build(mut self) -> Result<ClientConfig, Error> {
-        let under = self.environment.take().map(|environment| *environment).unwrap_or_default();
-        let mut problems = under.unreadable.clone();
-        let config = self.over(under).resolve(&mut problems);
+        let environment = self.environment.take().map(|environment| *environment).unwrap_or_default();
+        let file = self.file.take().map(|file| *file).unwrap_or_default();
+        let mut problems = [environment.unreadable.clone(), file.unreadable.clone()].concat();
+        let config = self.over(environment).over(file).resolve(&mut problems);
         check::all(&config, &mut problems);
         if problems.is_empty() { Ok(config) } else { Err(Error::config(problems)) }
     }
@@ -332,7 +365,18 @@ impl ClientConfigBuilder {
             client_cert_file: self.client_cert_file.or(under.client_cert_file),
             client_key_file: self.client_key_file.or(under.client_key_file),
             proxy: self.proxy.or(under.proxy),
+            preferred_networks: if self.preferred_networks.is_empty() {
+                under.preferred_networks
+            } else {
+                self.preferred_networks
+            },
+            ignored_interfaces: if self.ignored_interfaces.is_empty() {
+                under.ignored_interfaces
+            } else {
+                self.ignored_interfaces
+            },
             environment: None,
+            file: None,
             unreadable: Vec::new(),
         }
     }
@@ -386,6 +430,10 @@ impl ClientConfigBuilder {
             stop_timeout: self.stop_timeout.unwrap_or(ClientConfig::DEFAULT_STOP_TIMEOUT),
             tls: Tls { ca_file: self.ca_file, client },
             proxy: self.proxy,
+            wishes: Wishes {
+                preferred: networks(&self.preferred_networks, problems),
+                ignored: listed(&self.ignored_interfaces, ','),
+            },
         }
     }
 }
@@ -432,6 +480,17 @@ fn credentials(
         }
         (None, None) => None,
     }
+}
+
+fn networks(lists: &[String], problems: &mut Vec<Problem>) -> Vec<Network> {
+    let mut networks = Vec::new();
+    for text in listed(lists, ',') {
+        match Network::parse(&text) {
+            Ok(network) => networks.push(network),
+            Err(text) => problems.push(Problem::new("preferred_networks", text)),
+        }
+    }
+    networks
 }
 
 /// The pieces of lists, each once.

@@ -13,7 +13,8 @@ pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuild
         admin_urls: reader.text("SOUL_ADMIN_URL").into_iter().collect(),
         context_path: reader.text("SOUL_CONTEXT_PATH"),
         app_name: reader.text("SOUL_APP_NAME"),
-        host: reader.text("SOUL_HOST"),
+        // The two others are what ShenYu's Java client looks at.
+        host: ["SOUL_HOST", "docker_host_ip", "DOCKER_HOST_IP"].iter().find_map(|name| reader.text(name)),
         port: reader.parsed("port", "SOUL_PORT", "a number from 1 to 65535"),
         full: reader.parsed("full", "SOUL_FULL", "`true` or `false`"),
         rpc_type: reader.word("rpc_type", "SOUL_RPC_TYPE", RpcType::ALL, |rpc_type| rpc_type.as_str()),
@@ -30,6 +31,8 @@ pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuild
         add_prefixed: reader.parsed("add_prefixed", "SOUL_ADD_PREFIXED", "`true` or `false`"),
         propagation_time: reader.seconds("propagation_time", "SOUL_PROPAGATION_TIME"),
         stop_timeout: reader.seconds("stop_timeout", "SOUL_STOP_TIMEOUT"),
+        preferred_networks: reader.text("SOUL_PREFERRED_NETWORKS").into_iter().collect(),
+        ignored_interfaces: reader.text("SOUL_IGNORED_INTERFACES").into_iter().collect(),
         ca_file: reader.text("SOUL_CA_FILE").map(PathBuf::from),
         client_cert_file: reader.text("SOUL_CLIENT_CERT_FILE").map(PathBuf::from),
         client_key_file: reader.text("SOUL_CLIENT_KEY_FILE").map(PathBuf::from),

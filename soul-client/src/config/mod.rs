@@ -4,6 +4,8 @@ mod admin_url;
 mod builder;
 mod check;
 mod env;
+#[cfg(feature = "file")]
+mod file;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,6 +14,7 @@ pub use builder::ClientConfigBuilder;
 pub(crate) use admin_url::AdminUrl;
 
 use crate::{
+    address::Wishes,
     backoff::Bounds,
     error::Error,
     plan::{Dialect, Heartbeat, Properties, ShenyuVersion},
@@ -77,6 +80,8 @@ impl std::fmt::Display for AdminsRule {
 /// | `app_name` | `SOUL_APP_NAME` | none, needed for `springCloud` |
 /// | `host` | `SOUL_HOST` | found at start, see [`Announced`](crate::Announced) |
 /// | `port` | `SOUL_PORT` | the listener's |
+/// | `preferred_networks` | `SOUL_PREFERRED_NETWORKS`, joined by commas | none |
+/// | `ignored_interfaces` | `SOUL_IGNORED_INTERFACES`, joined by commas | none |
 /// | `full` | `SOUL_FULL` | `false` |
 /// | `rpc_type` | `SOUL_RPC_TYPE` | `http` |
 /// | `dialect` | `SOUL_DIALECT` | `any`; `auto` once there is a user |
@@ -103,7 +108,22 @@ impl std::fmt::Display for AdminsRule {
 /// With ShenYu, a context path without its slash gets one, and an application without a name is called by its
 /// context path.
 ///
-/// What the builder is told wins over the environment, in whichever order they are given.
+/// What the builder is told wins over the environment, and that over a file, in whichever order they are given.
+///
+/// # Files
+/// With the feature `file`, [`from_file`](Self::from_file) reads YAML and TOML with the keys of the Java clients, as
+/// leniently as Spring (`context-path`, `${NAME:otherwise}`):
+///
+/// | where | what |
+/// |---|---|
+/// | `soul.http`, `soul.springcloud` | `adminUrl`, `contextPath`, `appName`, `full`, `host`, `port` |
+/// | `soul.client` | `registerType`, `serverLists`, `props.{contextPath,appName,isFull,host,port}` |
+/// | `shenyu.register` | `registerType`, `serverLists`, `props.{username,password,passwordFile}` |
+/// | `shenyu.client.http.props` | `contextPath`, `appName`, `isFull`, `host`, `port`, `protocol`, `addPrefixed` |
+/// | `shenyu.namespace`, `spring.application.name` | themselves |
+/// | `soul.rust` | every other setting above by its name, such as `dialect` and `caFile`; times in seconds |
+///
+/// Keys of `shenyu` set the dialect to [`Dialect::Auto`], unless there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
     admin_urls: Vec<AdminUrl>,
@@ -131,6 +151,7 @@ pub struct ClientConfig {
     stop_timeout: Duration,
     tls: Tls,
     proxy: Option<Secret>,
+    wishes: Wishes,
 }
 
 /// What is trusted, and how this client shows who it is.
@@ -193,6 +214,15 @@ impl ClientConfig {
     /// When a variable that is needed is missing or one has a bad value; every problem is listed.
     pub fn from_env() -> Result<Self, Error> {
         Self::builder().env().build()
+    }
+
+    /// Reads the configuration from a file (`.yml`, `.yaml` or `.toml`), and from the environment, which wins.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or something is missing or wrong; every problem is listed.
+    #[cfg(feature = "file")]
+    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
+        Self::builder().file(path).env().build()
     }
 
     /// The admins, in the order in which they are tried, without a slash at the end.
@@ -348,6 +378,10 @@ impl ClientConfig {
 
     pub(crate) fn proxy(&self) -> Option<&Secret> {
         self.proxy.as_ref()
+    }
+
+    pub(crate) fn wishes(&self) -> &Wishes {
+        &self.wishes
     }
 
     pub(crate) fn credentials(&self) -> Option<&Credentials> {

@@ -1,0 +1,60 @@
+//! Settings from a YAML or TOML file, by the very keys that Soul and ShenYu have in an `application.yml`.
+//!
+//! A file may be that of a Java service: what is not about registering over HTTP is passed over. Inside the sections
+//! below a key that is not known is a mistake, and is told.
+
+mod flat;
+mod keys;
+
+use std::path::Path;
+
+use super::ClientConfigBuilder;
+use crate::error::Problem;
+
+/// What a file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Yaml,
+    Toml,
+}
+
+/// Reads a file by the ending of its name.
+pub(super) fn read(path: &Path) -> ClientConfigBuilder {
+    let shown = path.display().to_string();
+    let format = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("yml" | "yaml") => Format::Yaml,
+        Some("toml") => Format::Toml,
+        _ => return unreadable(format!("`{shown}` ends in neither `.yml`, `.yaml` nor `.toml`")),
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, format, &shown, |name| std::env::var(name).ok()),
+        Err(error) => unreadable(format!("`{shown}` cannot be read: {error}")),
+    }
+}
+
+/// Reads a text. `lookup` knows what `${NAME}` in a value stands for; `name` is for messages.
+pub(super) fn parse(
+    text: &str,
+    format: Format,
+    name: &str,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> ClientConfigBuilder {
+    let value: Result<serde_json::Value, String> = match format {
+        Format::Yaml => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
+        Format::Toml => toml::from_str(text).map_err(|error| error.to_string()),
+    };
+    match value {
+        Ok(value) => keys::settings(flat::flatten(&value), name, lookup),
+        Err(error) => {
+            let kind = if format == Format::Yaml { "YAML" } else { "TOML" };
+            unreadable(format!("`{name}` is no {kind}: {}", error.trim_end()))
+        }
+    }
+}
+
+fn unreadable(text: String) -> ClientConfigBuilder {
+    ClientConfigBuilder { unreadable: vec![Problem::new("file", text)], ..ClientConfigBuilder::default() }
+}
+
+#[cfg(test)]
+mod tests;
