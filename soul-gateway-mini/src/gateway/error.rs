@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use super::context::ContextPathError;
+use super::{context::ContextPathError, forward::CallerFault};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,12 @@ pub(super) enum Refusal {
     /// The request itself cannot be served, whatever is configured.
     #[error("malformed request: {0}")]
     Malformed(&'static str),
-    /// The caller stopped sending the body it announced.
-    #[error("the caller stopped sending its body")]
-    CallerStalled,
+    /// The caller did not send the body it announced.
+    #[error("the caller's body {}", match .0 {
+        CallerFault::Broke => "broke off or cannot be read",
+        CallerFault::Stalled => "paused for too long",
+    })]
+    Caller(CallerFault),
     /// `divide` is switched off or unknown, or the path belongs to another kind of service: nothing says where to.
     #[error("not divided: {0}")]
     NotDivided(&'static str),

@@ -36,6 +36,7 @@ pub mod real_url;
 
 mod error;
 mod forward;
+mod host;
 mod metrics;
 mod plugin;
 mod probe;
@@ -130,8 +131,14 @@ fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refu
     if !forward::is_plainly_framed(&head.headers) {
         return Err(Refusal::Malformed("the only transfer coding understood is `chunked`"));
     }
+    if head.uri.authority().is_some_and(|authority| !host::is_plain(authority)) {
+        return Err(Refusal::Malformed("the address in the request line is not that of a host"));
+    }
     let mut hosts = head.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
+        (Some(host), None) if !host::is_host(host.as_bytes()) => {
+            Err(Refusal::Malformed("`Host` is neither a name nor an address"))
+        }
         (_, Some(_)) => Err(Refusal::Malformed("there is more than one `Host`")),
         // RFC 9112, section 3.2: of HTTP/1.1, also when the request line has the host.
         (None, None) if head.version == Version::HTTP_11 => Err(Refusal::Malformed("there is no `Host`")),

@@ -3,7 +3,10 @@
 use std::{fmt, io, time::Instant};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{
+    HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONNECTION, CONTENT_TYPE},
+};
 use http_body_util::Full;
 use serde::Serialize;
 
@@ -11,7 +14,7 @@ use super::{
     ACCESS_LOG,
     config::ErrorStatus,
     error::Refusal,
-    forward::{AnswerBody, Tally},
+    forward::{AnswerBody, CallerFault, Tally},
     plugin::divide::{Rule, Selector},
 };
 use crate::sync::{StatusStats, chain};
@@ -178,12 +181,16 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if matches!(refusal, Refusal::Malformed(_) | Refusal::Caller(_)) {
+        // What was misread here may be read otherwise by whoever stands in front: nothing more is taken from it.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
 fn words(refusal: &Refusal) -> (i32, &'static str) {
     match refusal {
-        Refusal::Malformed(_) | Refusal::CallerStalled => PARAM_ERROR,
+        Refusal::Malformed(_) | Refusal::Caller(_) => PARAM_ERROR,
         Refusal::NoSelector => CANNOT_FIND_SELECTOR,
         Refusal::NoRule => RULE_NOT_FIND,
         Refusal::NotReady
@@ -199,8 +206,8 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
 
 fn http_status(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::Malformed(_) => StatusCode::BAD_REQUEST,
-        Refusal::CallerStalled => StatusCode::REQUEST_TIMEOUT,
+        Refusal::Malformed(_) | Refusal::Caller(CallerFault::Broke) => StatusCode::BAD_REQUEST,
+        Refusal::Caller(CallerFault::Stalled) => StatusCode::REQUEST_TIMEOUT,
         Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
         Refusal::NotReady
@@ -218,7 +225,7 @@ fn http_status(refusal: &Refusal) -> StatusCode {
 fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String>) {
     let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
     match refusal {
-        Refusal::Malformed(_) | Refusal::CallerStalled => (http_status(refusal), PARAM_ERROR, None),
+        Refusal::Malformed(_) | Refusal::Caller(_) => (http_status(refusal), PARAM_ERROR, None),
         Refusal::Connect { upstream, source } if source.kind() == io::ErrorKind::ConnectionRefused => {
             failed(format!("Connection refused: {}", java_address(upstream)))
         }

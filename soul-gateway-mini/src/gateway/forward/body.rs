@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
@@ -30,6 +30,24 @@ pub(crate) enum BodyError {
     /// The other side paused for longer than is allowed.
     #[error("nothing came for {} ms", .0.as_millis())]
     Stalled(Duration),
+}
+
+/// What a caller did wrong while it sent its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallerFault {
+    /// It broke off, or sent what is no body.
+    Broke,
+    /// It paused for longer than is allowed.
+    Stalled,
+}
+
+impl BodyError {
+    fn fault(&self) -> CallerFault {
+        match self {
+            Self::Broken(_) => CallerFault::Broke,
+            Self::Stalled(_) => CallerFault::Stalled,
+        }
+    }
 }
 
 /// A body that may pause for so long and no longer. The timer exists only while it pauses.
@@ -70,7 +88,7 @@ pub(super) struct Upload {
     started: Instant,
     last_frame_ms: AtomicU64,
     waits_for_caller: AtomicBool,
-    caller_failed: AtomicBool,
+    caller_fault: OnceLock<CallerFault>,
     finished: AtomicBool,
 }
 
@@ -80,7 +98,7 @@ impl Upload {
             started: Instant::now(),
             last_frame_ms: AtomicU64::new(0),
             waits_for_caller: AtomicBool::new(false),
-            caller_failed: AtomicBool::new(false),
+            caller_fault: OnceLock::new(),
             finished: AtomicBool::new(false),
         }
     }
@@ -90,9 +108,9 @@ impl Upload {
         self.last_frame_ms.store(elapsed, Relaxed);
     }
 
-    /// Whether it was the caller who broke off or stalled.
-    pub(super) fn caller_failed(&self) -> bool {
-        self.caller_failed.load(Relaxed)
+    /// What the caller did wrong, if it was the caller.
+    pub(super) fn caller_fault(&self) -> Option<CallerFault> {
+        self.caller_fault.get().copied()
     }
 
     /// Whether all of the body was passed on.
@@ -159,7 +177,9 @@ impl Body for RequestBody {
         upload.waits_for_caller.store(polled.is_pending(), Relaxed);
         match &polled {
             Poll::Pending => {}
-            Poll::Ready(Some(Err(_))) => upload.caller_failed.store(true, Relaxed),
+            Poll::Ready(Some(Err(error))) => {
+                upload.caller_fault.get_or_init(|| error.fault());
+            }
             Poll::Ready(Some(Ok(_))) => {
                 upload.touch();
                 upload.finished.store(body.incoming.is_end_stream(), Relaxed);

@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    body::{RequestBody, Upload},
+    body::{CallerFault, RequestBody, Upload},
     pool::{Lease, Pool},
 };
 use crate::model::Target;
@@ -41,8 +41,8 @@ pub(super) enum ConnectError {
 pub(super) enum SendError {
     /// The upstream broke off. On a `reused` connection it may just have closed what it took for idle.
     Broken { reused: bool, source: hyper::Error },
-    /// The caller broke off or stalled while it sent its body.
-    Caller,
+    /// The caller did not send its body as it should.
+    Caller(CallerFault),
     /// The time was over.
     Late,
 }
@@ -120,11 +120,11 @@ impl Client {
                         let cause = ConnectError::Refused(io::Error::other(error.into_error()));
                         return Err(Failed::Connect { request: Box::new(unsent), cause });
                     }
-                    None if upload.is_some_and(|upload| upload.caller_failed()) => {
-                        return Err(Failed::Sent { cause: SendError::Caller });
-                    }
                     None => {
-                        let cause = SendError::Broken { reused: lease.reused, source: error.into_error() };
+                        let cause = match upload.and_then(|upload| upload.caller_fault()) {
+                            Some(fault) => SendError::Caller(fault),
+                            None => SendError::Broken { reused: lease.reused, source: error.into_error() },
+                        };
                         return Err(Failed::Sent { cause });
                     }
                 },

@@ -37,10 +37,8 @@ static HOP_BY_HOP: [HeaderName; 9] = [
 pub(super) fn end_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
-    } else if headers.get_all(CONTENT_LENGTH).iter().nth(1).is_some()
-        && let Some(first) = headers.get(CONTENT_LENGTH).cloned()
-    {
-        headers.insert(CONTENT_LENGTH, first);
+    } else if let Some(length) = repeated_length(headers) {
+        headers.insert(CONTENT_LENGTH, length);
     }
     if headers.contains_key(CONNECTION) {
         for name in named_by_connection(headers) {
@@ -51,6 +49,14 @@ pub(super) fn end_hop(headers: &mut HeaderMap) {
     for name in &HOP_BY_HOP {
         headers.remove(name);
     }
+}
+
+/// The one length of a message that gives it more than once: in several lines, or as a list in one.
+fn repeated_length(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let line = lines.next()?;
+    let first = line.as_bytes().split(|byte| *byte == b',').next()?.trim_ascii();
+    (lines.next().is_some() || first != line.as_bytes()).then(|| HeaderValue::from_bytes(first).ok())?
 }
 
 /// Whether the body is coded for transfer by `chunked` or not at all. Any other coding ends at the gateway too, and it
@@ -177,6 +183,9 @@ mod tests {
         let mut twice = with_lines(&[("content-length", "5"), ("content-length", "5")]);
         end_hop(&mut twice);
         assert_eq!(lines(&twice), ["content-length: 5"]);
+        let mut list = with_lines(&[("content-length", "5 , 5")]);
+        end_hop(&mut list);
+        assert_eq!(lines(&list), ["content-length: 5"]);
 
         let mut named =
             headers(&[("connection", "host, content-length"), ("host", "a"), ("content-length", "5")]);

@@ -27,8 +27,8 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(super) use body::AnswerBody;
 use body::RequestBody;
+pub(super) use body::{AnswerBody, CallerFault};
 use client::{Client, ConnectError, Connection, Failed, SendError};
 pub(super) use headers::is_plainly_framed;
 
@@ -182,7 +182,7 @@ struct Failure {
 impl Budget {
     /// Whether another upstream may be tried after `failure`. `whole`: the request is still, or again, all there.
     fn after(&mut self, failure: &Failure, whole: bool, deadline: Instant) -> Option<Again> {
-        if !whole || matches!(failure.refusal, Refusal::CallerStalled) {
+        if !whole || matches!(failure.refusal, Refusal::Caller(_)) {
             return None;
         }
         if failure.unsent && self.failovers > 0 && Instant::now() < deadline {
@@ -284,7 +284,9 @@ impl<'f> Sending<'f> {
                 }
                 Err(Failed::Sent { cause }) => {
                     self.request = spare;
-                    destination.count_failure();
+                    if !matches!(cause, SendError::Caller(_)) {
+                        destination.count_failure();
+                    }
                     return Err(Failure { refusal: not_answered(address, cause, timeout), unsent: false });
                 }
             }
@@ -380,6 +382,6 @@ fn not_answered(address: &Arc<str>, cause: SendError, timeout: Duration) -> Refu
     match cause {
         SendError::Broken { source, .. } => Refusal::Broken { upstream, source },
         SendError::Late => Refusal::Late { upstream, after: timeout },
-        SendError::Caller => Refusal::CallerStalled,
+        SendError::Caller(fault) => Refusal::Caller(fault),
     }
 }

@@ -242,12 +242,51 @@ async fn a_host_is_there_once() {
         ("GET /http/x HTTP/1.1\r\n\r\n", 400),
         ("GET /http/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
         ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400),
+        ("GET /http/x HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+        ("GET /http/x HTTP/1.1\r\nHost: u:p@a\r\n\r\n", 400),
+        ("GET http://u:p@a/http/x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     ] {
         let answer = ask(running.address(), request).await;
         assert_eq!(answer.status(), code, "{request}");
         assert!(answer.text().contains(r#""code":-100"#), "{answer:?}");
     }
     assert_eq!(upstream.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_read_behind_a_malformed_request() {
+    let (upstream, running) = pair().await;
+    for bad in [
+        "POST /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "POST /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n",
+        "GET /http/x HTTP/1.1\r\n\r\n",
+        "GET /http/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        "POST /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhiX\r\n0\r\n\r\n",
+        "POST /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\nhi\r\n0\r\n\r\n",
+    ] {
+        let mut wire = Wire::connect(running.address()).await;
+        wire.send(format!("{bad}GET /http/behind HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let answer = wire.response_to("POST").await;
+        assert_eq!((answer.status(), answer.values("connection")), (400, vec!["close"]), "{bad}");
+        assert!(answer.text().contains(r#""code":-100"#), "{bad}: {answer:?}");
+        assert!(wire.is_closed().await, "{bad}");
+    }
+    let seen = upstream.seen();
+    assert!(seen.iter().all(|m| !m.whole && m.target() == "/x"), "what came of a body at most: {seen:?}");
+    // Which the upstream cannot be blamed for.
+    let known = &running.status().await["config"]["selectors"][0]["upstreams"][0];
+    assert_eq!(known["failures"], 0, "{known}");
+}
+
+#[tokio::test]
+async fn a_length_given_twice_goes_on_once() {
+    for twice in ["Content-Length: 2, 2", "Content-Length: 2\r\nContent-Length: 2"] {
+        let reply = format!("HTTP/1.1 200 OK\r\n{twice}\r\n\r\nok");
+        let upstream = Upstream::start(move |_| Reply::Bytes(reply.clone().into_bytes())).await;
+        let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+        let answer = get(running.address(), "/http/x").await;
+        assert_eq!((answer.values("content-length"), answer.text().as_str()), (vec!["2"], "ok"), "{twice}");
+    }
 }
 
 #[tokio::test]
