@@ -58,7 +58,7 @@ keys! {
     "rpc_type", RpcType, "rpc_type = \"http\"", "what the client is", ["type", "rpc"],
         "how the gateway calls the route: `\"http\"` or `\"springCloud\"`";
     "enabled", Flag, "enabled = true", "`true`", ["enable"],
-        "whether the rule is created enabled";
+        "whether the metadata is enabled; an admin makes the rule enabled in any case";
     "register_meta_data", Flag, "register_meta_data = true", "`false`", ["metadata"],
         "whether metadata is registered beside the rule";
     "crate", Crate, "crate = soul_client", "`::soul_client`", ["krate"],

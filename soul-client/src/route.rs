@@ -75,7 +75,7 @@ pub struct Annotation {
     pub desc: &'static str,
     /// `None`: what the client is, `http` or `springCloud`.
     pub rpc_type: Option<RpcType>,
-    /// Whether the rule and the metadata are created enabled.
+    /// Whether the metadata is enabled. An admin makes selector and rule enabled in any case, as in Java.
     pub enabled: bool,
     /// Whether metadata is registered beside the rule; Soul heeds it for `http` only.
     pub register_meta_data: bool,
@@ -109,7 +109,7 @@ impl Annotation {
         self
     }
 
-    /// Sets whether the rule is created enabled (default: yes).
+    /// Sets whether the metadata is enabled (default: yes); selector and rule are in any case.
     #[must_use]
     pub const fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
