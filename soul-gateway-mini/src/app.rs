@@ -4,9 +4,7 @@ mod logging;
 mod signals;
 
 use std::{
-    error::Error as _,
     ffi::OsString,
-    fmt,
     io::{self, Write as _},
     net::SocketAddr,
     process::ExitCode,
@@ -17,6 +15,7 @@ use tracing::{error, info, warn};
 use self::signals::Signals;
 use crate::{
     admin::{Admin, AdminError, DataDir},
+    causes::chain,
     config::{Role, Settings},
     gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource},
 };
@@ -227,16 +226,4 @@ impl From<GatewayError> for AppError {
             error => Self::Gateway(error),
         }
     }
-}
-
-/// An error with its causes in one line.
-fn chain(error: &AppError) -> impl fmt::Display {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

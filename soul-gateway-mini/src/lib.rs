@@ -6,3 +6,5 @@ pub mod config;
 pub mod gateway;
 pub mod model;
 pub mod sync;
+
+mod causes;

@@ -24,6 +24,7 @@ use super::{
     publish::{FetchError, Published},
     shared::Shared,
 };
+use crate::causes::chain;
 
 /// Name of the parameter.
 const PARAMETER: &str = "groupKeys";
@@ -38,7 +39,7 @@ pub(crate) async fn fetch(State(shared): State<Arc<Shared>>, RawQuery(query): Ra
     match pieces(&shared.store.published(), &groups).await {
         Ok(pieces) => response(StatusCode::OK, "application/json", Body::new(Pieces(pieces))),
         Err(error) => {
-            tracing::error!(%error, cause = std::error::Error::source(&error), "fetch");
+            tracing::error!(error = chain(&error), "the configuration could not be given");
             failure(StatusCode::OK, SOUL_FAILURE, BUSY)
         }
     }

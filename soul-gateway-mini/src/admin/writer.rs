@@ -20,7 +20,10 @@ use super::{
     publish::{Published, Publisher},
     store::{Applied, Command, DamagedRow, Outcome, Rejected, Snowflake, Store},
 };
-use crate::model::{ConfigImage, DataEvent};
+use crate::{
+    causes::chain,
+    model::{ConfigImage, DataEvent},
+};
 
 /// Commands that may wait; a sender beyond waits itself.
 const QUEUE: usize = 1024;
@@ -279,7 +282,7 @@ impl Core {
             let written = self.persist.commit(&batch);
             self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
             if let Err(error) = written {
-                let why = error.to_string();
+                let why = chain(&error);
                 self.metrics.commit_failures.inc();
                 self.fail(&why);
                 return Err(why);
@@ -294,7 +297,7 @@ impl Core {
     /// After a failed commit: finds out what is durable, and goes on from there.
     fn recover(&mut self) -> Result<(), String> {
         let Some(why) = self.trouble.borrow().clone() else { return Ok(()) };
-        let again = |error: &dyn std::fmt::Display| format!("{why}; opening it again: {error}");
+        let again = |error: &dyn std::error::Error| format!("{why}; opening it again: {}", chain(error));
         let saved = self.persist.load().map_err(|error| again(&error))?;
         if let Some(saved) = saved.filter(|saved| saved.revision != self.store.revision()) {
             // The batch had reached the disk although its commit failed.

@@ -17,7 +17,7 @@ use super::{
     forward::{AnswerBody, CallerFault, Tally},
     plugin::divide::{Rule, Selector},
 };
-use crate::sync::{StatusStats, chain};
+use crate::{causes::chain, sync::StatusStats};
 
 /// Soul's codes and words for them (specification, section 8).
 const PARAM_ERROR: (i32, &str) = (-100, "Your parameter error, please check the relevant documentation!");

@@ -24,6 +24,7 @@ use url::Url;
 
 use super::{GatewayConfig, GatewayError, Requests, forward::Forwarder, probe, status};
 use crate::{
+    causes::chain,
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
@@ -422,7 +423,7 @@ fn connection(
         };
         if let Some(Err(error)) = cut.run_until_cancelled(served).await {
             // A caller that went away, sent nonsense, or was left without the rest of an answer.
-            tracing::debug!(peer = %peer.address, error = crate::sync::chain(&error), "a connection ended early");
+            tracing::debug!(peer = %peer.address, error = chain(&error), "a connection ended early");
         }
     }
 }

@@ -109,21 +109,10 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        line.push_str(": ");
-        line.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::chain;
 
     #[test]
     fn the_chain_tells_what_and_why_once() {

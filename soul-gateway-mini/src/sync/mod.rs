@@ -23,7 +23,6 @@ pub use config::SyncConfig;
 pub use error::{AnswerError, Attempt, SyncError};
 pub use status::{Origin, SyncStatus};
 
-pub(crate) use error::chain;
 pub(crate) use kept::Kept;
 pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;

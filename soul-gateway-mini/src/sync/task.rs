@@ -10,9 +10,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError, SyncStatus,
-    Update, chain,
+    Update,
 };
-use crate::model::ConfigData;
+use crate::{causes::chain, model::ConfigData};
 
 /// What the rest of the gateway sees of the synchronisation.
 #[derive(Clone)]

@@ -23,7 +23,10 @@ use super::{
     Batch, Persist, PersistError,
     digest::{CHECKSUM_LEN, State, checksum},
 };
-use crate::admin::store::{RowChange, Saved, SavedRow, TableKind};
+use crate::{
+    admin::store::{RowChange, Saved, SavedRow, TableKind},
+    causes::chain,
+};
 
 /// The format this version writes; it reads no other so far.
 const FORMAT: u32 = 1;
@@ -272,17 +275,6 @@ fn row_checksum(table: u8, place: u64, text: &[u8]) -> [u8; CHECKSUM_LEN] {
 
 fn unusable(path: &Path, source: io::Error) -> PersistError {
     PersistError::Unusable { path: path.to_owned(), source }
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

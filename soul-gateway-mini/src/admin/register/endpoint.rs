@@ -15,14 +15,17 @@ use super::{
     Service,
     body::{self as registration_body, Incoming, LinkLocal},
 };
-use crate::admin::{
-    answer::{BUSY, SOUL_FAILURE, answer, failure, response},
-    body,
-    metrics::Registered,
-    problem::{Problem, sentence},
-    shared::Shared,
-    store::{Applied, Command, Outcome, Registration, Rejected, Revive},
-    writer::SubmitError,
+use crate::{
+    admin::{
+        answer::{BUSY, SOUL_FAILURE, answer, failure, response},
+        body,
+        metrics::Registered,
+        problem::{Problem, sentence},
+        shared::Shared,
+        store::{Applied, Command, Outcome, Registration, Rejected, Revive},
+        writer::SubmitError,
+    },
+    causes::chain,
 };
 
 /// The body of an answer that all is done.
@@ -115,20 +118,12 @@ fn refused(shared: &Shared, failed: &Failed) -> Response {
             response(StatusCode::OK, TEXT, Rejected::PathTaken.to_string())
         }
         Failed::Store(SubmitError::Rejected(rejected)) => {
-            let message = with_cause(rejected);
+            let message = chain(rejected);
             tracing::warn!(reason = message, "a registration was refused");
             failure(StatusCode::CONFLICT, SOUL_FAILURE, &message)
         }
         Failed::Store(error) => {
             failure(StatusCode::SERVICE_UNAVAILABLE, SOUL_FAILURE, &format!("{BUSY}: {error}"))
         }
-    }
-}
-
-/// A rejection and what is behind it.
-fn with_cause(rejected: &Rejected) -> String {
-    match std::error::Error::source(rejected) {
-        Some(cause) => format!("{rejected}: {cause}"),
-        None => rejected.to_string(),
     }
 }

@@ -12,7 +12,8 @@ use soul_client::wire::soul::ConfigGroup;
 use url::Url;
 
 use self::{admin::AdminApi, answer::Echo, pace::Pace};
-use super::{Source, SyncConfig, SyncError, Update, chain};
+use super::{Source, SyncConfig, SyncError, Update};
+use crate::causes::chain;
 
 /// An admin, and whether it failed when it was last asked.
 struct Followable {
