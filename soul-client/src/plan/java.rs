@@ -13,13 +13,6 @@ pub(super) fn parse_int(text: Option<&str>) -> Option<i32> {
     text?.parse().ok()
 }
 
-/// `path.indexOf('*') > 1`, counted in UTF-16 units as Java does: the first star stands at index 2 or later.
-///
-/// It is not "more than one star": `/**` is no wildcard, `/a*` is one.
-pub(super) fn is_class_wildcard(path: &str) -> bool {
-    path.find('*').is_some_and(|star| path[..star].encode_utf16().take(2).count() > 1)
-}
-
 /// `text.substring(1)`; `None` where Java throws.
 pub(super) fn without_first(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
@@ -38,25 +31,6 @@ mod tests {
         }
         for text in ["a", "\u{a0}", "\u{2007}", "\u{202f}", "\u{85}", "\u{0}"] {
             assert!(!is_blank(Some(text)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn first_star_decides_about_a_class() {
-        for (path, wildcard) in [
-            ("/test/**", true),
-            ("/a*", true),
-            ("/**", false),
-            ("/*", false),
-            ("*", false),
-            ("**", false),
-            ("", false),
-            ("/order", false),
-            ("订*", false),
-            ("/订*", true),
-            ("\u{1F600}*", true),
-        ] {
-            assert_eq!(is_class_wildcard(path), wildcard, "{path}");
         }
     }
 

@@ -32,6 +32,7 @@ pub use properties::Properties;
 pub use registration::{Registration, Repeat};
 pub use shenyu::{Heartbeat, Instance, Leave, ShenyuVersion};
 
+use crate::wire::soul::is_pattern;
 use dialect::{Draft, Mode};
 
 /// Everything one instance of a service registers, in a fixed order.
@@ -188,7 +189,7 @@ pub struct ClassDeclarations(pub Vec<ClassDeclaration>);
 fn drafts_of(class: &ClassDeclaration, skip_unannotated: bool) -> Vec<Draft<'_>> {
     match &class.annotation {
         None if skip_unannotated => Vec::new(),
-        Some(annotation) if java::is_class_wildcard(&annotation.path) => vec![Draft::route("", annotation)],
+        Some(annotation) if is_pattern(&annotation.path) => vec![Draft::route("", annotation)],
         annotation => {
             let prefix = annotation.as_ref().map_or("", |annotation| &annotation.path);
             class.routes.iter().map(|route| Draft::route(prefix, route)).collect()

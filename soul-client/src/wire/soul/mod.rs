@@ -4,6 +4,7 @@ mod data;
 mod handle;
 mod md5;
 pub mod paths;
+mod pattern;
 mod register;
 mod sync;
 mod unified;
@@ -13,6 +14,7 @@ pub use data::{
 };
 pub use handle::{ContextMappingHandle, DivideRuleHandle, DivideUpstream, RewriteHandle, SpringCloudHandle};
 pub use md5::md5_hex;
+pub use pattern::is_pattern;
 pub use register::{MetaDataRegisterDto, RpcRegisterDto, SpringCloudRegisterDto, SpringMvcRegisterDto};
 pub use sync::{ConfigGroup, DataEventType, FetchedGroup, SoulResult, UnknownGroup, WebsocketData};
 pub use unified::{UnifiedRegisterDto, UriRegisterDto};

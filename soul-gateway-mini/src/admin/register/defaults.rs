@@ -3,7 +3,7 @@
 use serde::Serialize;
 use soul_client::wire::{
     gson,
-    soul::{ContextMappingHandle, DivideRuleHandle, SpringCloudHandle},
+    soul::{ContextMappingHandle, DivideRuleHandle, SpringCloudHandle, is_pattern},
 };
 use thiserror::Error;
 
@@ -50,13 +50,10 @@ pub fn rule_handle(
     })
 }
 
-/// The operator of a new rule's condition: a pattern only if the first `*` stands at index 2 or later.
-///
-/// The unit of Java's index is the UTF-16 code unit; a star after one character outside the basic plane is at 2.
+/// The operator of a new rule's condition, by the rule of [`is_pattern`].
 #[must_use]
 pub fn rule_operator(path: &str) -> &'static str {
-    let star = path.find('*').map(|at| path[..at].encode_utf16().count());
-    if star.is_some_and(|at| at > 1) { "match" } else { "=" }
+    if is_pattern(path) { "match" } else { "=" }
 }
 
 /// `/` and the first segment of a path that is not empty; `/` alone if there is none.
@@ -92,10 +89,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn star_counts_from_index_two() {
-        for (path, operator) in
-            [("/a*", "match"), ("/**", "="), ("*", "="), ("/http/**", "match"), ("/a/{id}", "="), ("", "=")]
-        {
+    fn operator_is_that_of_a_pattern() {
+        for (path, operator) in [("/a*", "match"), ("/**", "="), ("/http/**", "match"), ("/a/{id}", "=")] {
             assert_eq!(rule_operator(path), operator, "{path}");
         }
     }
