@@ -7,29 +7,17 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use soul_client::wire::soul::ContextMappingHandle;
 use thiserror::Error;
 
-use crate::model::matching::{
-    ContextFields, Field,
-    decode::{byte_at, path as decoded},
-    text::non_blank,
+use crate::model::{
+    escape,
+    matching::{
+        ContextFields, Field,
+        decode::{byte_at, path as decoded},
+        text::non_blank,
+    },
 };
-
-/// ASCII that must be escaped in a path with a query; `%` and `?` are taken for what they are.
-const NOT_IN_A_TARGET: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
 
 /// Which part of the path is cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +150,7 @@ fn by_first_segment(raw_path: &str) -> Parted<'_> {
 /// The path that a rule gives, as it can stand in a request: a slash in front, and escapes for characters that
 /// cannot. What is escaped already stays so.
 fn written_out(path: &str) -> Cow<'_, str> {
-    let escaped: Cow<'_, str> = utf8_percent_encode(path, NOT_IN_A_TARGET).into();
+    let escaped = escape::target(path);
     if escaped.starts_with('/') { escaped } else { Cow::Owned(format!("/{escaped}")) }
 }
 

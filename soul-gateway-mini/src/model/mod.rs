@@ -1,5 +1,6 @@
 //! Nouns shared by admin, sync and gateway; no I/O.
 
+pub(crate) mod escape;
 pub mod matching;
 
 mod event;

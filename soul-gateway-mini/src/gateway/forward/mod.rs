@@ -15,7 +15,6 @@ mod pool;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::{
     HeaderValue, Request, Response, StatusCode, Uri, Version,
     header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING},
@@ -23,7 +22,6 @@ use http::{
     uri::PathAndQuery,
 };
 use hyper::body::Incoming;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -38,9 +36,6 @@ use super::{
     plugin::divide::{Candidate, Candidates, Suspicion},
     server::Peer,
 };
-
-/// What no request target may hold; nobody but an administrator can write it there.
-const NOT_IN_TARGET: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'`');
 
 /// A request as it is to reach an upstream.
 pub(super) struct Outbound {
@@ -356,16 +351,10 @@ fn copy(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
     Box::new(copy)
 }
 
-/// The target of a request. What the caller wrote always passes; only a path out of the configuration may need
-/// escapes.
+/// The target of a request. What the caller wrote always passes, and what the configuration adds was escaped when it was
+/// read.
 fn path_and_query(target: String) -> Result<PathAndQuery, Refusal> {
-    let target = Bytes::from(target);
-    PathAndQuery::from_maybe_shared(target.clone())
-        .or_else(|_| {
-            let text = String::from_utf8_lossy(&target);
-            let escaped = utf8_percent_encode(&text, NOT_IN_TARGET).to_string();
-            PathAndQuery::from_maybe_shared(Bytes::from(escaped))
-        })
+    PathAndQuery::try_from(target)
         .map_err(|_| Refusal::NotDivided("the configured path is none that can be sent"))
 }
 

@@ -11,7 +11,7 @@ use std::{
 use http::HeaderValue;
 use soul_client::balance::Upstream;
 
-use crate::model::Target;
+use crate::model::{Target, escape};
 
 /// One address with everything about it that a request needs, prepared. Two selectors with the same address share
 /// it, and so do snapshots one after the other.
@@ -41,13 +41,16 @@ impl Destination {
         }
         let (authority, prefix) = upstream.address().split_at(path_start(upstream.address()));
         let target: Target = authority.parse().map_err(|e| format!("{e}"))?;
+        if prefix.contains('?') {
+            return Err(format!("`{prefix}` is more than a path, expected `host:port` or `host:port/path`"));
+        }
         let address = target.to_string();
         let host = HeaderValue::from_str(&address).map_err(|e| e.to_string())?;
         Ok(Self {
             target,
             address: address.into(),
             host,
-            prefix: prefix.trim_end_matches('/').into(),
+            prefix: escape::target(prefix.trim_end_matches('/')).into(),
             suspect_until_ms: AtomicI64::new(0),
             attempts: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -134,6 +137,7 @@ mod tests {
         let nested = destination(Some("http://"), "orders.internal:8188/v1/").unwrap();
         assert_eq!((&**nested.address(), nested.prefix()), ("orders.internal:8188", "/v1"));
         assert_eq!(nested.host(), "orders.internal:8188");
+        assert_eq!(destination(None, "a:1/my orders/%20{x}").unwrap().prefix(), "/my%20orders/%20%7Bx%7D");
     }
 
     #[test]
@@ -143,6 +147,7 @@ mod tests {
             (Some("ws://"), "a:1", "the protocol `ws://` is not spoken to upstreams, use `http://`"),
             (None, "", "the address is blank, expected `host:port`"),
             (None, "a:b", "`b` is not a port, expected 1 to 65535"),
+            (None, "a:1/v1?x=1", "`/v1?x=1` is more than a path, expected `host:port` or `host:port/path`"),
         ] {
             assert_eq!(destination(protocol, url).unwrap_err(), reason);
         }
