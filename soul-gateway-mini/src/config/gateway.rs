@@ -10,12 +10,10 @@ use super::{
     value::{AdminUrl, AtLeast, Choice, Interval, ListenAddr, Named, Seconds, one_or_many},
 };
 use crate::{
+    admin,
     gateway::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, context::PathPrefix},
     model::matching::{AddressResolver, Invalids},
 };
-
-/// Where an admin listens by default.
-const DEFAULT_ADMIN: &str = "http://127.0.0.1:9095";
 
 /// Settings of the gateway.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -155,7 +153,8 @@ pub(super) struct GatewayPart {
 
 impl Default for GatewayPart {
     fn default() -> Self {
-        let admin = Url::parse(DEFAULT_ADMIN).expect("OK because the constant is a URL, as a test shows");
+        let admin = Url::parse(&format!("http://{}", admin::LISTEN));
+        let admin = admin.expect("OK because an address behind a scheme is a URL, as a test shows");
         Self { config: GatewayConfig::default(), admins: vec![admin] }
     }
 }

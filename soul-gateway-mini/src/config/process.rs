@@ -9,10 +9,10 @@ use super::{
     layer::{Area, Written, settings_of},
     value::{DataPlace, Interval, LogFilter, LogFormat},
 };
-use crate::admin::DataDir;
-
-/// Below the 30 s that orchestrators wait between SIGTERM and SIGKILL.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
+use crate::{
+    admin::{DATA_FOLDER, DataDir},
+    gateway::config::DEFAULT_DRAIN_TIMEOUT,
+};
 
 /// Settings of the whole process.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,10 +48,10 @@ pub(super) struct Process {
 impl Default for Process {
     fn default() -> Self {
         Self {
-            data_dir: DataDir::Path("soul-data".into()),
+            data_dir: DataDir::Path(DATA_FOLDER.into()),
             log_level: LogFilter("info".into()),
             log_format: LogFormat::Auto,
-            drain_timeout: DRAIN_TIMEOUT,
+            drain_timeout: DEFAULT_DRAIN_TIMEOUT,
         }
     }
 }

@@ -4,7 +4,9 @@ pub(crate) mod escape;
 pub mod matching;
 
 mod event;
+mod plugin;
 mod target;
 
 pub use event::{ConfigData, ConfigImage, DataEvent, GroupData, GroupImage};
+pub(crate) use plugin::{CONTEXT_PATH, DIVIDE};
 pub use target::{Target, TargetError};

@@ -9,8 +9,9 @@ use soul_client::wire::{
 use super::fields::Codes;
 use crate::admin::{
     register::MetaDataRow,
-    store::{DIVIDE, SelectorRow, UpstreamRow},
+    store::{SelectorRow, UpstreamRow},
 };
+use crate::model::DIVIDE;
 
 /// How conditions are joined.
 pub(super) const MATCH_MODES: &Codes = &[("and", 0), ("or", 1)];

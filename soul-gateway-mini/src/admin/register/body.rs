@@ -193,7 +193,7 @@ impl Reader<'_> {
         let context = if *dialect == Dialect::Feb2021 { "context" } else { "contextPath" };
         let pattern = body.context_path.as_deref().map(|path| condition("match", format!("{path}/**")));
         self.check_pattern(context, pattern);
-        if registers_node(*dialect, *service) {
+        if service.registers_node(*dialect) {
             self.check_host(body, link_local);
             self.check_port(body.port);
         }
@@ -252,15 +252,6 @@ impl Reader<'_> {
                 self.problems.push(Problem::new("port", format!("`{port}` must be from 1 to 65535")));
             }
         }
-    }
-}
-
-/// Whether a registration puts its node into a selector.
-fn registers_node(dialect: Dialect, service: Service) -> bool {
-    match service {
-        Service::SpringMvc => true,
-        Service::Tars | Service::Grpc => dialect == Dialect::V230,
-        Service::SpringCloud | Service::Dubbo | Service::Sofa => false,
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     Dialect, Effect, HandleFault, MetaDataEffect, MetaDataRow, Node, Plan, Refusal, Reply, Service, Stored,
     StoredSelector, context_segment, rule_handle, rule_operator, spring_cloud_handle,
 };
+use crate::model;
 
 /// Says what one registration does.
 ///
@@ -169,7 +170,7 @@ impl Planner<'_> {
         match name.as_deref().and_then(|name| self.stored.selector(name)) {
             Some(known) => {
                 let place = (known.data.id.clone(), known.data.plugin_name.clone());
-                if self.adds_to_known() {
+                if self.service.registers_node(self.dialect) {
                     self.add_upstream(known)?;
                 }
                 Ok(place)
@@ -186,15 +187,6 @@ impl Planner<'_> {
                 Ok(Some(context_segment(path)))
             }
             _ => Ok(context.map(str::to_owned)),
-        }
-    }
-
-    /// Whether this service puts its node into a selector that is there already.
-    fn adds_to_known(&self) -> bool {
-        match self.service {
-            Service::SpringMvc => true,
-            Service::Tars | Service::Grpc => self.dialect == Dialect::V230,
-            Service::SpringCloud | Service::Dubbo | Service::Sofa => false,
         }
     }
 
@@ -367,7 +359,7 @@ impl Planner<'_> {
 }
 
 /// Id and name of the plugin that strips prefixes.
-const CONTEXT_PATH: (&str, &str) = ("14", "context_path");
+const CONTEXT_PATH: (&str, &str) = ("14", model::CONTEXT_PATH);
 
 /// Id and name of the plugin that a selector of this rpc type goes to; everything unknown is `divide`.
 fn plugin_of(rpc_type: Option<&str>) -> (&'static str, &'static str) {
@@ -377,7 +369,7 @@ fn plugin_of(rpc_type: Option<&str>) -> (&'static str, &'static str) {
         Some("sofa") => ("11", "sofa"),
         Some("tars") => ("13", "tars"),
         Some("grpc") => ("15", "grpc"),
-        _ => ("5", "divide"),
+        _ => ("5", model::DIVIDE),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use super::UnsupportedRpcType;
+use crate::model::DIVIDE;
 
 /// Whose rules a registration follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +53,7 @@ impl Service {
     #[must_use]
     pub const fn plugin(self) -> &'static str {
         match self {
-            Self::SpringMvc => "divide",
+            Self::SpringMvc => DIVIDE,
             other => other.rpc_type(),
         }
     }
@@ -61,6 +62,16 @@ impl Service {
     #[must_use]
     pub const fn is_rpc(self) -> bool {
         !matches!(self, Self::SpringMvc | Self::SpringCloud)
+    }
+
+    /// Whether a registration puts its node into a selector; else gateways find nodes in another registry.
+    #[must_use]
+    pub const fn registers_node(self, dialect: Dialect) -> bool {
+        match self {
+            Self::SpringMvc => true,
+            Self::Tars | Self::Grpc => matches!(dialect, Dialect::V230),
+            Self::SpringCloud | Self::Dubbo | Self::Sofa => false,
+        }
     }
 }
 

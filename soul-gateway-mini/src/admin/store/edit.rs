@@ -11,10 +11,13 @@ use soul_client::{
 };
 
 use super::{
-    Change, DIVIDE, Edit, MetaDataPatch, NewRule, NewSelector, PluginPatch, Probing, Rejected, Row,
-    RulePatch, SelectorPatch, SelectorRow, Store, Table, TableKind, UpstreamPatch, delete,
+    Change, Edit, MetaDataPatch, NewRule, NewSelector, PluginPatch, Probing, Rejected, Row, RulePatch,
+    SelectorPatch, SelectorRow, Store, Table, TableKind, UpstreamPatch, delete,
 };
-use crate::{admin::problem::Problem, model::GroupData};
+use crate::{
+    admin::problem::Problem,
+    model::{DIVIDE, GroupData},
+};
 
 /// Plugins whose selectors own upstreams when an operator makes them.
 const WITH_UPSTREAMS: [&str; 1] = [DIVIDE];

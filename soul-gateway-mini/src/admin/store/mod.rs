@@ -24,7 +24,6 @@ pub use command::{
 pub use ids::Snowflake;
 pub use row::{Probed, SelectorRow, UpstreamRow};
 pub use saved::{DamagedRow, RowChange, Saved, SavedRow, TableKind};
-pub(crate) use seed::DIVIDE;
 pub use table::{Row, Table};
 
 use super::register::{Effect, MetaDataRow, Node, Reply, Stored, StoredSelector, parse_upstreams, plan};

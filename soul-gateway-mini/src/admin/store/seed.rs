@@ -2,8 +2,7 @@
 
 use soul_client::wire::soul::PluginData;
 
-/// Plugin that spreads plain HTTP over upstreams.
-pub(crate) const DIVIDE: &str = "divide";
+use crate::model::{CONTEXT_PATH, DIVIDE};
 
 /// Id, name, role, enabled, configuration.
 type Seed = (&'static str, &'static str, i32, bool, Option<&'static str>);
@@ -25,7 +24,7 @@ const PLUGINS: [Seed; 16] = [
     ("11", "sofa", 0, false, None),
     ("12", "resilience4j", 1, false, None),
     ("13", "tars", 1, false, None),
-    ("14", "context_path", 1, true, None),
+    ("14", CONTEXT_PATH, 1, true, None),
     ("15", "grpc", 1, false, None),
     ("16", "redirect", 1, false, None),
 ];

@@ -10,8 +10,8 @@ use crate::{
         error::Refusal,
         server::Peer,
     },
-    model::matching::AddressResolver,
-    sync::{CONTEXT_PATH, Snapshot},
+    model::{CONTEXT_PATH, matching::AddressResolver},
+    sync::Snapshot,
 };
 
 /// Parts the path: by the plugin's rule for the request, else by the setting.

@@ -12,8 +12,11 @@ use soul_client::balance::{Key, Member, PickContext, Tried};
 
 use crate::{
     gateway::error::Refusal,
-    model::matching::{CompiledRule, CompiledSelector, RequestView},
-    sync::{DIVIDE, Destination, DivideRule, DivideSelector, Snapshot},
+    model::{
+        DIVIDE,
+        matching::{CompiledRule, CompiledSelector, RequestView},
+    },
+    sync::{Destination, DivideRule, DivideSelector, Snapshot},
 };
 
 /// A selector with its upstreams.

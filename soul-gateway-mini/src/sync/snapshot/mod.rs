@@ -23,15 +23,9 @@ pub(crate) use stats::StatusStats;
 use self::divide::Inherited;
 use super::Refused;
 use crate::model::{
-    ConfigData,
+    CONTEXT_PATH, ConfigData, DIVIDE,
     matching::{Invalids, Level, PluginTable, Refused as RefusedEntry},
 };
-
-/// Name of the plugin that shares requests between upstreams.
-pub(crate) const DIVIDE: &str = "divide";
-
-/// Name of the plugin that takes context paths off.
-pub(crate) const CONTEXT_PATH: &str = "context_path";
 
 /// How entries are read that Soul and this gateway treat differently.
 #[derive(Clone, Copy, Debug, Default)]
