@@ -9,6 +9,7 @@ mod example;
 mod probe;
 mod process;
 mod registration;
+mod rooms;
 mod settings;
 mod sync;
 

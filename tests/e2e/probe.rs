@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use soul_tests::harness::{Part, Upstream, eventually};
+use soul_tests::harness::{Part, Upstream, eventually, free_addr};
+
+use crate::program;
 
 const PATH: &str = "/orders/order/save";
 
@@ -80,7 +82,7 @@ async fn when_the_last_upstream_dies_there_is_none_and_it_still_returns() {
 #[tokio::test]
 async fn an_upstream_that_is_down_when_it_registers_is_found_out() {
     let part = Part::start(&["--upstream-check-interval", "0.1"]).await;
-    let addr = soul_tests::harness::free_addr();
+    let addr = free_addr();
     let up = Upstream::start().await;
     part.admin().register("/orders", PATH, up.addr()).await;
     part.admin().register("/orders", PATH, addr).await;
@@ -89,4 +91,18 @@ async fn an_upstream_that_is_down_when_it_registers_is_found_out() {
     })
     .await;
     part.stop().await;
+}
+
+/// Those who know Soul look for these words.
+#[tokio::test]
+async fn the_log_of_the_admin_tells_of_a_turn_in_souls_words() {
+    let listen = free_addr().to_string();
+    let args =
+        ["admin", "--data-dir", "memory", "--admin-listen", &listen, "--upstream-check-interval", "0.1"];
+    let mut admin = program().start(&args).await;
+    let addr = free_addr();
+    admin.admin().register("/orders", PATH, addr).await;
+    admin.logged(&format!("check the url={addr} is fail")).await;
+    let _upstream = Upstream::start_at(addr, Duration::ZERO).await;
+    admin.logged(&format!("UpstreamCacheManager check success the url: {addr}")).await;
 }

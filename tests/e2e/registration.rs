@@ -180,6 +180,24 @@ async fn fifty_instances_at_once_are_one_selector_with_fifty_upstreams() {
     }
 }
 
+/// Soul's own admin holds 64 characters of a selector's name, 128 of a rule's, and seven upstreams.
+#[tokio::test]
+async fn long_names_are_kept_whole() {
+    let (admin, api) = admin().await;
+    let context = format!("/{}", "订单".repeat(100));
+    let path = format!("{context}/{}", "save".repeat(500));
+    api.register(&context, &path, ([10, 0, 0, 2], 8188).into()).await;
+    let selectors = api.group("SELECTOR").await;
+    assert_eq!(selectors.len(), 1, "{selectors:?}");
+    assert_eq!(selectors[0]["name"], context);
+    assert_eq!(selectors[0]["conditionList"], uri("match", &format!("{context}/**")));
+    let rules = api.group("RULE").await;
+    assert_eq!(rules.len(), 1, "{rules:?}");
+    assert_eq!(rules[0]["name"], path);
+    assert_eq!(rules[0]["conditionDataList"], uri("=", &path));
+    admin.stop().await;
+}
+
 #[tokio::test]
 async fn a_body_that_cannot_be_registered_is_named_and_changes_nothing() {
     let (admin, api) = admin().await;

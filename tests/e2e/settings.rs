@@ -195,6 +195,36 @@ async fn the_readme_lists_every_setting_as_the_help_does() {
     assert!(missing.is_empty(), "put these rows into soul-gateway-mini/README.md:\n{}", missing.join("\n"));
 }
 
+/// Those that scripts rely on.
+#[tokio::test]
+async fn defaults_are_the_promised_ones() {
+    let output = program().run(&["--help"]).await;
+    for (flag, default) in [
+        ("admin-listen <IP:PORT>", "127.0.0.1:9095"),
+        ("gateway-listen <IP:PORT>", "127.0.0.1:9195"),
+        ("status-listen <IP:PORT>", "127.0.0.1:9196"),
+        ("admin <URL>", "http://127.0.0.1:9095"),
+        ("data-dir <PATH|memory>", "soul-data"),
+        ("upstream-check-interval <SECONDS>", "10"),
+        ("gateway-check-interval <SECONDS>", "0"),
+        ("poll-hold <SECONDS>", "60"),
+        ("error-status <http|soul>", "http"),
+    ] {
+        let setting =
+            output.stdout.split("\n      --").find(|setting| setting.starts_with(&format!("{flag}\n")));
+        let setting = setting.unwrap_or_else(|| panic!("no `--{flag}` in {}", output.stdout));
+        let words = setting.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("[default: {default}]")), "--{setting}");
+    }
+}
+
+#[tokio::test]
+async fn the_folder_of_the_data_is_named_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["admin", "--admin-listen", "127.0.0.1:0", "--data-dir", text(folder.path())];
+    program().start(&args).await.logged(text(folder.path())).await;
+}
+
 /// An address of documentation, which no machine has: listening fails, and the message tells which one was tried.
 #[tokio::test]
 async fn flag_beats_variable_beats_file_beats_default() {

@@ -21,10 +21,10 @@ pub fn own_address() -> IpAddr {
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     // Processes of one run differ by their id, the addresses in one process by their number; 0 and 255 as the
-    // last octet are avoided because some programs take them for networks.
-    let [.., high, low] = number.to_be_bytes();
-    let process = u8::try_from(process::id() % 200 + 20).unwrap_or(20);
-    Ipv4Addr::new(127, process, high, low.clamp(1, 254)).into()
+    // last octet are left out because some programs take them for networks.
+    let octet = |number: u32| u8::try_from(number).unwrap_or_default();
+    let (high, low) = (octet(number / 254 % 256), octet(number % 254 + 1));
+    Ipv4Addr::new(127, octet(process::id() % 200 + 20), high, low).into()
 }
 
 /// A free port on an address of its own, for a part that is to be stopped and started again there.

@@ -1,0 +1,112 @@
+//! Who may know whom, read from the sources: what is not used from outside cannot be told by a compiler.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Rooms of the gateway crate, and those that each must not know.
+const APART: [(&str, &[&str]); 4] = [
+    ("model", &["admin", "sync", "gateway", "config", "app"]),
+    ("admin", &["sync", "gateway", "config", "app"]),
+    ("sync", &["admin", "gateway", "config", "app"]),
+    ("gateway", &["admin", "config", "app"]),
+];
+
+/// Rooms without I/O and clock.
+const PURE: [&str; 6] = [
+    "soul-client/src/balance",
+    "soul-client/src/plan",
+    "soul-client/src/wire",
+    "soul-gateway-mini/src/model",
+    "soul-gateway-mini/src/admin/store",
+    "soul-gateway-mini/src/admin/register/plan.rs",
+];
+
+/// What only I/O and clocks are made of.
+const IMPURE: [&str; 7] =
+    ["tokio::", "std::fs", "std::net::Tcp", "UdpSocket", "SystemTime::now", "Instant::now", "thread::spawn"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every source below a folder, or the one file, but for the tests that stand in files of their own.
+fn sources(path: &Path) -> Vec<(PathBuf, String)> {
+    if path.is_file() {
+        return vec![(path.to_owned(), fs::read_to_string(path).unwrap())];
+    }
+    let entries = fs::read_dir(path).unwrap_or_else(|e| panic!("`{}`: {e}", path.display()));
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name != "tests" && name != "tests.rs" && (path.is_dir() || name.ends_with(".rs")) {
+            found.extend(sources(&path));
+        }
+    }
+    found
+}
+
+/// The rooms that a source names behind `crate::`, alone or in a group.
+fn rooms_named(source: &str) -> Vec<&str> {
+    let first_word = |text: &str| {
+        text.trim().find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.trim().len())
+    };
+    let mut named = Vec::new();
+    for path in source.split("crate::").skip(1) {
+        match path.strip_prefix('{') {
+            None => named.push(&path[..first_word(path)]),
+            Some(group) => named.extend(members(group).map(|member| &member.trim()[..first_word(member)])),
+        }
+    }
+    named
+}
+
+/// What stands between the commas of a group whose brace was opened, up to its end.
+fn members(group: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    let mut ended = false;
+    group.split_inclusive([',', '{', '}']).filter(move |piece| {
+        let begins_a_member = depth == 0 && !ended;
+        match piece.chars().last() {
+            Some('{') => depth += 1,
+            Some('}') => depth -= 1,
+            _ => {}
+        }
+        ended |= depth < 0;
+        begins_a_member
+    })
+}
+
+#[test]
+fn rooms_know_only_those_below_them() {
+    let named = rooms_named("use crate::{\n    admin::{a, b},\n    model::C,\n};\nuse sync::D;");
+    assert!(
+        named.starts_with(&["admin"]) && named.contains(&"model") && !named.contains(&"sync"),
+        "{named:?}"
+    );
+    assert_eq!(rooms_named("x(crate::sync::chain(e))"), ["sync"]);
+    for (room, strangers) in APART {
+        let files = sources(&root().join("soul-gateway-mini/src").join(room));
+        assert!(files.len() > 3, "`{room}` has {} files", files.len());
+        for (path, source) in files {
+            let named = rooms_named(&source);
+            let stranger = strangers.iter().find(|stranger| named.iter().any(|name| name == *stranger));
+            assert_eq!(stranger, None, "`{}` names a room that `{room}` must not know", path.display());
+        }
+    }
+}
+
+#[test]
+fn arithmetic_and_state_read_no_clock_and_do_no_io() {
+    for room in PURE {
+        for (path, source) in sources(&root().join(room)) {
+            let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                let impure = IMPURE.iter().find(|word| line.contains(*word));
+                assert_eq!(impure, None, "`{}`: {line}", path.display());
+            }
+        }
+    }
+}
