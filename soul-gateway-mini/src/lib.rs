@@ -8,3 +8,4 @@ pub mod model;
 pub mod sync;
 
 mod causes;
+mod listen;

@@ -20,7 +20,6 @@ mod fetch;
 mod http;
 mod long_poll;
 mod metrics;
-mod patience;
 mod persist;
 mod problem;
 mod publish;

@@ -1,6 +1,6 @@
 //! The listener: accepts connections, bounds them in number, size and time, and drains them at the end.
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -10,19 +10,18 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{metrics::Metrics, patience::Patience};
+use super::metrics::Metrics;
+use crate::listen::{Accepted, Acceptor, Patience};
 
 /// Bytes of the read buffer of a connection, and so of a request's head. The least hyper takes: thousands of polls
 /// wait with one each.
 const READ_BUFFER: usize = 8 * 1024;
 /// Headers of one request.
 const MAX_HEADERS: usize = 64;
-/// Wait after a failed accept, for example when there are no descriptors left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// An answer to come. Boxed, because a connection otherwise is as large as the largest handler.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -62,63 +61,20 @@ pub(crate) async fn run<S: Service>(
     tracker: TaskTracker,
     end: End,
 ) {
-    let permits = Arc::new(Semaphore::new(limits.connections));
-    let mut trouble = Trouble::default();
+    let mut acceptor = Acceptor::new(listener, "admin", limits.connections);
     loop {
-        let accepted = tokio::select! {
+        let Accepted { stream, peer, place } = tokio::select! {
             () = end.stop.cancelled() => return,
-            accepted = accept(&listener, &permits, &mut trouble) => accepted,
+            accepted = acceptor.next() => accepted,
         };
-        let Some((stream, peer, permit)) = accepted else { return };
         let connection = Connection {
             peer,
             service: Arc::clone(&service),
             limits: limits.clone(),
             metrics: Arc::clone(&metrics),
-            _permit: permit,
+            _place: place,
         };
         tracker.spawn(connection.serve(stream, end.clone()));
-    }
-}
-
-/// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-    trouble: &mut Trouble,
-) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                trouble.over();
-                return Some((stream, peer, permit));
-            }
-            Err(error) => {
-                trouble.again(&error);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Failed accepts since the last good one: the first is logged, and the end with their number.
-#[derive(Default)]
-struct Trouble(u64);
-
-impl Trouble {
-    fn again(&mut self, error: &io::Error) {
-        if self.0 == 0 {
-            tracing::warn!(%error, "accept a connection; it is tried again and again");
-        }
-        self.0 += 1;
-    }
-
-    fn over(&mut self) {
-        if self.0 > 0 {
-            tracing::info!(failures = self.0, "connections are accepted again");
-        }
-        self.0 = 0;
     }
 }
 
@@ -127,7 +83,7 @@ struct Connection<S> {
     service: Arc<S>,
     limits: Limits,
     metrics: Arc<Metrics>,
-    _permit: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
 }
 
 impl<S: Service> Connection<S> {

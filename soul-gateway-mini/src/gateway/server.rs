@@ -13,8 +13,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use soul_client::balance::java_ip_text;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{Semaphore, watch},
-    time::{sleep, timeout},
+    sync::watch,
+    time::timeout,
 };
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -25,12 +25,10 @@ use url::Url;
 use super::{GatewayConfig, GatewayError, Requests, forward::Forwarder, probe, status};
 use crate::{
     causes::chain,
+    listen::{Accepted, Acceptor, Patience},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
-
-/// Pause after an error of `accept`, usually that the process may open no more files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections that wait to be accepted, in the system's queue.
 const BACKLOG: u32 = 1024;
@@ -306,7 +304,7 @@ impl Peer {
 /// What the accept loop and its connections need.
 struct Listening {
     http: http1::Builder,
-    places: Arc<Semaphore>,
+    body_idle_timeout: Duration,
     max_connections: usize,
     callers: TaskTracker,
     drain: CancellationToken,
@@ -322,7 +320,7 @@ impl Listening {
             .max_header_size(config.max_head_bytes);
         Self {
             http,
-            places: Arc::new(Semaphore::new(config.max_connections.min(Semaphore::MAX_PERMITS))),
+            body_idle_timeout: config.body_idle_timeout,
             max_connections: config.max_connections,
             callers: tasks.callers.clone(),
             drain: tasks.drain.clone(),
@@ -355,45 +353,18 @@ async fn open_and_accept(
 /// Accepts connections until the gateway drains.
 async fn accept(listener: TcpListener, requests: Arc<Requests>, listening: Listening) {
     let drain = listening.drain.clone();
+    let mut acceptor = Acceptor::new(listener, "gateway", listening.max_connections);
     let accepting = async {
         loop {
-            // A place first: whoever finds none waits in the system's queue, and costs nothing here.
-            let Some(place) = place(&listening).await else { return };
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let connection = connection(stream, Peer::new(peer.ip()), &requests, &listening);
-                    listening.callers.spawn(async move {
-                        connection.await;
-                        drop(place);
-                    });
-                }
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "no connection can be accepted at present");
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
+            let Accepted { stream, peer, place } = acceptor.next().await;
+            let connection = connection(stream, Peer::new(peer.ip()), &requests, &listening);
+            listening.callers.spawn(async move {
+                connection.await;
+                drop(place);
+            });
         }
     };
     drain.run_until_cancelled(accepting).await;
-}
-
-async fn place(listening: &Listening) -> Option<tokio::sync::OwnedSemaphorePermit> {
-    let places = Arc::clone(&listening.places);
-    if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-        return Some(place);
-    }
-    tracing::warn!(limit = listening.max_connections, "as many connections as allowed, further ones wait");
-    // Closed never: the semaphore lives as long as this loop.
-    places.acquire_owned().await.ok()
-}
-
-/// The caller went away before it was accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
 }
 
 /// Serves one caller to the end of its connection.
@@ -404,7 +375,7 @@ fn connection(
     listening: &Listening,
 ) -> impl Future<Output = ()> + Send + use<> {
     let (drain, cut) = (listening.drain.clone(), listening.cut.clone());
-    let http = listening.http.clone();
+    let (http, pause) = (listening.http.clone(), listening.body_idle_timeout);
     let requests = Arc::clone(requests);
     async move {
         // Without it answers only get slower.
@@ -413,7 +384,8 @@ fn connection(
         let service = service_fn(move |request| async move {
             Ok::<_, std::convert::Infallible>(requests.answer(request, peer).await)
         });
-        let mut connection = std::pin::pin!(http.serve_connection(TokioIo::new(stream), service));
+        let mut connection =
+            std::pin::pin!(http.serve_connection(TokioIo::new(Patience::new(stream, pause)), service));
         let served = async {
             tokio::select! {
                 ended = connection.as_mut() => return ended,

@@ -15,8 +15,9 @@ use tokio::{
 };
 
 use super::{
+    super::GatewayConfig,
     peers::{Reply, Upstream, Wire, ask, eventually, get, within},
-    setup::{Running, handle, service},
+    setup::{Running, config, handle, service},
 };
 
 /// More than all buffers between two ends of a connection hold.
@@ -86,6 +87,27 @@ async fn a_slow_reader_slows_the_upstream() {
     // And when the caller has gone, so is the upstream's connection.
     drop(wire);
     within(upstream).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_reading_is_not_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let upstream = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").await.unwrap();
+        let piece = pattern(64 * 1024);
+        while stream.write_all(&piece).await.is_ok() {}
+    });
+    let config = GatewayConfig { body_idle_timeout: Duration::from_millis(200), ..config() };
+    let running = Running::with(config, &service(&[address], &handle("random", 0, 5000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    // The caller stays and reads nothing, so it is the gateway that ends both connections.
+    within(upstream).await.unwrap();
+    drop(wire);
 }
 
 #[tokio::test]

@@ -23,13 +23,14 @@ pub(crate) struct Patience<S> {
 }
 
 impl<S> Patience<S> {
+    /// - `limit`: longest time that a peer may take nothing; zero is no limit.
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, timer: None, waiting: false }
     }
 
     /// Passes on what came of a write; a write that still waits is given its time.
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+        if written.is_ready() || self.limit.is_zero() {
             self.waiting = false;
             return written;
         }

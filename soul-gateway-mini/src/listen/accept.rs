@@ -1,0 +1,118 @@
+//! Accepting connections: only so many at once, and trouble told now and then instead of every time.
+
+use std::{future, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep},
+};
+
+/// Pause after an error of `accept`, usually that the process may open no more files.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Shortest time between two lines of the log about the same trouble.
+const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// Takes connections from a listener, each with its place.
+pub(crate) struct Acceptor {
+    listener: TcpListener,
+    /// What this is, for the log.
+    part: &'static str,
+    places: Arc<Semaphore>,
+    limit: usize,
+    full: Trouble,
+    failing: Trouble,
+}
+
+/// A connection, and the place it takes until this is dropped.
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) peer: SocketAddr,
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+impl Acceptor {
+    pub(crate) fn new(listener: TcpListener, part: &'static str, limit: usize) -> Self {
+        let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        Self { listener, part, places, limit, full: Trouble::default(), failing: Trouble::default() }
+    }
+
+    /// The next connection. A place comes first: whoever finds none waits in the system's queue, and costs nothing here.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no connection.
+    pub(crate) async fn next(&mut self) -> Accepted {
+        let place = self.place().await;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, peer)) => return Accepted { stream, peer, place },
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    if let Some(times) = self.failing.happened() {
+                        tracing::warn!(%error, part = self.part, times, "no connection can be accepted at present");
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn place(&mut self) -> OwnedSemaphorePermit {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return place;
+        }
+        if let Some(times) = self.full.happened() {
+            let (part, limit) = (self.part, self.limit);
+            tracing::warn!(part, limit, times, "as many connections as allowed, further ones wait");
+        }
+        match Arc::clone(&self.places).acquire_owned().await {
+            Ok(place) => place,
+            // Nobody closes the semaphore.
+            Err(_) => future::pending().await,
+        }
+    }
+}
+
+/// The caller went away before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused)
+}
+
+/// Something that may happen a thousand times a second, and is worth a line a minute.
+#[derive(Debug, Default)]
+struct Trouble {
+    told_at: Option<Instant>,
+    times: u64,
+}
+
+impl Trouble {
+    /// How often it has happened since it was last told, if it is to be told now.
+    fn happened(&mut self) -> Option<u64> {
+        self.times += 1;
+        let now = Instant::now();
+        if self.told_at.is_some_and(|told_at| now < told_at + TELL_EVERY) {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.times))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_is_told_at_once_and_then_once_a_minute_with_its_count() {
+        let mut trouble = Trouble::default();
+        assert_eq!(trouble.happened(), Some(1));
+        for _ in 0..1000 {
+            assert_eq!(trouble.happened(), None);
+        }
+        tokio::time::advance(TELL_EVERY).await;
+        assert_eq!(trouble.happened(), Some(1001));
+        assert_eq!(trouble.happened(), None);
+    }
+}
