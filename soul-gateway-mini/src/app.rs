@@ -8,6 +8,7 @@ use std::{
     io::{self, Write as _},
     net::SocketAddr,
     process::ExitCode,
+    time::Duration,
 };
 
 use tracing::{error, info, warn};
@@ -22,6 +23,9 @@ use crate::{
 
 /// Exit code when it cannot run.
 const EXIT_FAILURE: u8 = 1;
+
+/// How long calls of the system that cannot be stopped are waited for at the end.
+const LEFTOVERS: Duration = Duration::from_millis(500);
 
 /// Exit code at a second signal: what shells report for a program that Ctrl-C ended.
 const EXIT_AT_ONCE: i32 = 130;
@@ -40,13 +44,19 @@ where
     };
     logging::start(&settings);
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(run(settings)),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(run(settings));
+            // The parts have ended. What may be left is the system looking up a name, which cannot be stopped.
+            runtime.shutdown_timeout(LEFTOVERS);
+            outcome
+        }
         Err(error) => Err(AppError::Runtime(error)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", chain(&error));
+            // OK to ignore: when stderr is gone there is nobody left to tell, and the exit code still says it.
+            let _ = writeln!(io::stderr(), "error: {}", chain(&error));
             ExitCode::from(EXIT_FAILURE)
         }
     }

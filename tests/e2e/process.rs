@@ -142,3 +142,43 @@ async fn an_address_that_is_taken_is_named_with_its_flag() {
         assert_eq!(output.stdout, "", "not ready");
     }
 }
+
+#[tokio::test]
+async fn a_reader_of_the_log_that_goes_away_takes_nothing_along() {
+    let mut running = program().spawn_unread(&["admin", "--data-dir", "memory", "--admin-listen", &free()]);
+    running.wait_ready().await;
+    let admin = running.address("admin");
+    for _ in 0..3 {
+        // Every refusal is a line of the log.
+        let refused = reqwest::Client::new()
+            .post(format!("{admin}/soul-client/springmvc-register"))
+            .header("content-type", "application/json")
+            .body("{}")
+            .send()
+            .await;
+        assert_eq!(refused.expect("an answer").status(), 400);
+    }
+    running.signal("TERM").await;
+    let (status, _) = running.ended().await;
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn without_a_reader_a_failure_still_has_its_exit_code() {
+    for (args, code) in
+        [(["admin", "--data-dir", "/dev/null"], 1), (["admin", "--config", "/nonexistent"], 2)]
+    {
+        let running = program().spawn_unread(&args);
+        let (status, _) = running.ended().await;
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn more_connections_than_can_be_counted_are_no_limit() {
+    let most = usize::MAX.to_string();
+    let args = ["admin", "--data-dir", "memory", "--admin-listen", &free(), "--admin-max-connections", &most];
+    let running = program().start(&args).await;
+    let url = format!("{}/healthz", running.address("admin"));
+    assert_eq!(reqwest::get(&url).await.expect("an answer").status(), 200);
+}

@@ -197,6 +197,9 @@ fn refuse(
 
 /// clap names the flag even when the bad value came from the environment: names the variable instead.
 fn name_variable(error: clap::Error, args: &[OsString]) -> ConfigError {
+    if error.kind() == ErrorKind::InvalidUtf8 {
+        return unreadable(error, args);
+    }
     let (Some(ContextValue::String(shown)), ErrorKind::ValueValidation | ErrorKind::InvalidValue) =
         (error.get(ContextKind::InvalidArg), error.kind())
     else {
@@ -212,6 +215,24 @@ fn name_variable(error: clap::Error, args: &[OsString]) -> ConfigError {
         (false, Ok(value)) => ConfigError::Environment { variable, value, expected: expected(&error) },
         _ => error.into(),
     }
+}
+
+/// clap names nothing at all when a text is not UTF-8: names the argument, or else the variable, but not its value, which
+/// nobody could read and which may be a secret.
+fn unreadable(error: clap::Error, args: &[OsString]) -> ConfigError {
+    let no_text = |what: String| ConfigError::Contradiction(format!("{what} is not UTF-8"));
+    if let Some(at) = args.iter().position(|arg| arg.to_str().is_none()) {
+        let before = at.checked_sub(1).and_then(|at| args[at].to_str()).filter(|arg| arg.starts_with("--"));
+        return no_text(
+            before.map_or_else(|| format!("argument {at}"), |flag| format!("the value of `{flag}`")),
+        );
+    }
+    let variable = command()
+        .get_arguments()
+        .filter_map(clap::Arg::get_env)
+        .find(|name| env::var_os(name).is_some_and(|value| value.to_str().is_none()))
+        .map(|name| format!("environment variable `{}`", name.to_string_lossy()));
+    variable.map_or_else(|| error.into(), no_text)
 }
 
 /// What is allowed, in the words of the value's type or of clap's list of names.

@@ -1,6 +1,10 @@
 //! What can be wrong with the settings.
 
-use std::{fmt, io, path::PathBuf};
+use std::{
+    fmt,
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
 /// A setting that cannot be used: which, where it was written, and what is allowed.
 #[derive(Debug)]
@@ -69,7 +73,7 @@ impl ConfigError {
                 u8::try_from(error.exit_code()).unwrap_or(2)
             }
             error => {
-                eprintln!("error: {error}");
+                let _ = writeln!(io::stderr(), "error: {error}");
                 2
             }
         }

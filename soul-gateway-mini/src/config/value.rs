@@ -20,6 +20,10 @@ use crate::admin::{ApiToken, DataDir};
 /// Longest time a setting takes: more is surely a slip of the unit (milliseconds for seconds).
 const MAX_SECONDS: f64 = 31_536_000.0;
 
+/// Shortest time a setting takes, besides 0 where that means off: timers are no finer, and an interval of less keeps
+/// a processor busy with nothing else.
+const MIN_TIME: Duration = Duration::from_millis(1);
+
 /// Why a text is no value for a setting: what was expected, in words for whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadValue(String);
@@ -147,7 +151,12 @@ fn duration(number: f64) -> Result<Duration, BadValue> {
     if !(0.0..=MAX_SECONDS).contains(&number) {
         return Err(BadValue(format!("expected seconds from 0 to {MAX_SECONDS} (a year)")));
     }
-    Duration::try_from_secs_f64(number).map_err(|e| BadValue(e.to_string()))
+    let duration = Duration::try_from_secs_f64(number).map_err(|e| BadValue(e.to_string()))?;
+    // Also what rounds to zero: it would mean off, which is not what was written.
+    if number > 0.0 && duration < MIN_TIME {
+        return Err(BadValue(format!("expected at least {} seconds", MIN_TIME.as_secs_f64())));
+    }
+    Ok(duration)
 }
 
 fn number(text: &str) -> Result<f64, BadValue> {
@@ -639,6 +648,11 @@ mod tests {
         for text in ["-1", "NaN", "inf", "1e300", "31536001"] {
             assert!(refusal::<Interval>(text).contains("from 0 to 31536000"), "{text}");
         }
+        for text in ["0.0009", "1e-9", "1e-300"] {
+            assert!(refusal::<Interval>(text).contains("at least 0.001"), "{text}");
+            assert!(refusal::<Seconds>(text).contains("at least 0.001"), "{text}");
+        }
+        assert_eq!("0.001".parse(), Ok(Interval(Duration::from_millis(1))));
         for text in ["10s", "500ms", "", "ten"] {
             assert!(refusal::<Seconds>(text).contains("without a unit"), "{text}");
         }

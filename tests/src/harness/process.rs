@@ -92,6 +92,20 @@ impl Program {
         Running { child, stdout, log, ready: String::new() }
     }
 
+    /// Starts it with a stderr whose reader is gone.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn_unread(&self, args: &[&str]) -> Running {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut child = self.command(args).stderr(writer).spawn().expect("start the program");
+        let stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
+        let (_, log) = watch::channel(String::new());
+        Running { child, stdout, log, ready: String::new() }
+    }
+
     /// Starts it and waits for its `ready` line.
     ///
     /// # Panics
