@@ -116,7 +116,7 @@ impl Admin {
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let (report, probe_report) = watch::channel(ProbeReport::default());
         let probes = config.checks_upstreams().then(|| {
-            let check = Arc::new(TcpConnect { allow_link_local: config.allow_link_local });
+            let check = Arc::new(TcpConnect::new(config.allow_link_local));
             let (prober, ask) =
                 Prober::new(&config, store.clone(), check, clock.clone(), Arc::clone(&metrics), report);
             tasks.spawn(prober.run(stop.clone()));
