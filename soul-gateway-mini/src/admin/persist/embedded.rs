@@ -182,8 +182,9 @@ fn open_and_read(path: &Path) -> Result<(Open, Saved), PersistError> {
 
 /// Whether an error is about getting at the file rather than about what is in it.
 fn is_access(error: &io::Error) -> bool {
-    use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem, StorageFull};
-    matches!(error.kind(), IsADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem | StorageFull)
+    // What the system refused, for example for want of descriptors, says nothing about the content; only an offset
+    // that it finds senseless came out of the file. What the database itself finds wrong has no number.
+    error.raw_os_error().is_some() && error.kind() != io::ErrorKind::InvalidInput
 }
 
 /// Reads everything and compares it with its checksums.
