@@ -136,6 +136,10 @@ impl AdminConfig {
         if self.api_token.as_ref().is_some_and(|token| token.0.trim().is_empty()) {
             problems.push(Problem::new("api_token", "must not be empty; leave it out to have none"));
         }
+        if self.api_token.as_ref().is_some_and(|token| token.0.chars().any(char::is_control)) {
+            problems
+                .push(Problem::new("api_token", "must be one line, which no header could hold otherwise"));
+        }
         if matches!(&self.data, DataDir::Path(path) if path.as_os_str().is_empty()) {
             problems.push(Problem::new("data", "must be a folder, or `memory`"));
         }
@@ -188,8 +192,8 @@ impl ApiToken {
     }
 
     /// Whether a given text is the token; takes the same time wherever they differ.
-    pub(crate) fn is(&self, given: &str) -> bool {
-        let (own, given) = (self.0.as_bytes(), given.as_bytes());
+    pub(crate) fn is(&self, given: &[u8]) -> bool {
+        let own = self.0.as_bytes();
         let differences = own.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
         own.len() == given.len() && std::hint::black_box(differences) == 0
     }
@@ -222,9 +226,9 @@ mod tests {
     #[test]
     fn token_is_compared_and_never_shown() {
         let token = ApiToken::new("s3cret ");
-        assert!(token.is("s3cret"));
+        assert!(token.is(b"s3cret"));
         for other in ["s3cre", "s3cret2", "S3cret", ""] {
-            assert!(!token.is(other), "{other}");
+            assert!(!token.is(other.as_bytes()), "{other}");
         }
         let config = AdminConfig { api_token: Some(token), ..AdminConfig::default() };
         assert!(!format!("{config:?}").contains("s3cret"));

@@ -15,6 +15,9 @@ use axum::{
 use super::reply::Failure;
 use crate::admin::{body::is_json, config::ApiToken, shared::Shared};
 
+/// What stands before the token.
+const SCHEME: &[u8] = b"bearer ";
+
 /// Lets a request pass, or answers it.
 pub(super) async fn check(
     State(shared): State<Arc<Shared>>,
@@ -61,10 +64,11 @@ fn intended(request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// In bytes: a token may hold what is not ASCII, and goes as UTF-8 then.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }
 
 fn names_this_machine(headers: &HeaderMap) -> bool {
@@ -110,6 +114,18 @@ mod tests {
     }
 
     #[test]
+    fn a_token_may_hold_what_is_not_ascii() {
+        let token = ApiToken::new("gehe\u{ef}m");
+        let with = |text: &str| {
+            let value = header::HeaderValue::from_bytes(text.as_bytes()).unwrap();
+            HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+        };
+        let peer = "10.0.0.9".parse().unwrap();
+        assert!(permitted(Some(&token), peer, &with("Bearer gehe\u{ef}m")).is_ok());
+        assert!(permitted(Some(&token), peer, &with("Bearer geheim")).is_err());
+    }
+
+    #[test]
     fn with_a_token_whoever_has_it() {
         for (authorization, expected) in [
             ("Bearer secret", 200),
@@ -117,6 +133,8 @@ mod tests {
             ("Bearer other", 401),
             ("Basic secret", 401),
             ("secret", 401),
+            ("Bearer", 401),
+            ("Bearersecret", 401),
         ] {
             let given =
                 status(Some("secret"), "10.0.0.9", &[("authorization", authorization), ("host", "a")]);
