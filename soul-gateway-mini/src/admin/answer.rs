@@ -6,23 +6,16 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
+use soul_client::wire::soul::SoulResult;
 
 /// Soul's code for any failure of the admin.
 pub(crate) const SOUL_FAILURE: i32 = 500;
 /// What a Java admin says of a failure that it does not explain.
 pub(crate) const BUSY: &str = "The system is busy, please try again later";
 
-/// The three fields of an answer, null included.
-#[derive(Serialize)]
-struct Fields<'a, T> {
-    code: i32,
-    message: &'a str,
-    data: T,
-}
-
 /// An answer with a status of its own.
 pub(crate) fn answer<T: Serialize>(status: StatusCode, code: i32, message: &str, data: T) -> Response {
-    match serde_json::to_vec(&Fields { code, message, data }) {
+    match serde_json::to_vec(&SoulResult { code, message: message.into(), data: Some(data) }) {
         Ok(body) => response(status, "application/json", body),
         Err(error) => {
             tracing::error!(%error, "an answer could not be written");
@@ -34,7 +27,8 @@ pub(crate) fn answer<T: Serialize>(status: StatusCode, code: i32, message: &str,
 /// An answer without data.
 pub(crate) fn failure(status: StatusCode, code: i32, message: &str) -> Response {
     // A number, a text and null have no value that cannot be written.
-    let body = serde_json::to_vec(&Fields { code, message, data: () }).unwrap_or_default();
+    let body = serde_json::to_vec(&SoulResult::<()> { code, message: message.into(), data: None })
+        .unwrap_or_default();
     response(status, "application/json", body)
 }
 

@@ -8,7 +8,7 @@ use http::{
     header::{CONNECTION, CONTENT_TYPE},
 };
 use http_body_util::Full;
-use serde::Serialize;
+use soul_client::wire::soul::SoulResult;
 
 use super::{
     ACCESS_LOG,
@@ -35,13 +35,6 @@ const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
 };
 /// What Soul's global error handler says of every failing upstream (section 7.4).
 const INTERNAL: (i32, &str) = (500, "Internal Server Error");
-
-#[derive(Serialize)]
-struct SoulBody<'a> {
-    code: i32,
-    message: &'a str,
-    data: Option<String>,
-}
 
 /// What is told of a request when it is over: one access line and its counters, for every request.
 pub(super) struct Record<'s> {
@@ -175,7 +168,7 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Full<Bytes>> {
         ErrorStatus::Http => (http_status(refusal), words(refusal), None),
         ErrorStatus::Soul => as_soul(refusal),
     };
-    let body = SoulBody { code, message, data };
+    let body = SoulResult { code, message: message.into(), data };
     // Three plain fields cannot fail to serialise; an empty body would still carry the status.
     let body = serde_json::to_vec(&body).unwrap_or_default();
     let mut response = Response::new(Full::from(body));

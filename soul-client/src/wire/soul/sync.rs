@@ -1,6 +1,6 @@
 //! How an admin passes its configuration on (specification, section 10).
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -119,12 +119,12 @@ pub struct WebsocketData<T> {
 
 /// The shape of every answer of an admin, and of a gateway's error body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SoulResult<T> {
+pub struct SoulResult<'m, T> {
     /// 200 is success on the admin; a gateway uses negative codes.
     pub code: i32,
     /// Words for a person; empty when absent.
     #[serde(default)]
-    pub message: String,
+    pub message: Cow<'m, str>,
     /// What was asked for.
     pub data: Option<T>,
 }
@@ -138,7 +138,7 @@ mod tests {
     fn a_fetched_group_is_read_from_jackson_text() {
         let text = r#"{"code":200,"message":null,"data":{"md5":"x","lastModifyTime":1612368121901,
             "data":[{"id":"5","name":"divide","config":null,"role":"0","enabled":"true"},null]}}"#;
-        let answer: SoulResult<FetchedGroup<PluginData>> = gson::from_plain(text).unwrap().unwrap();
+        let answer: SoulResult<'_, FetchedGroup<PluginData>> = gson::from_plain(text).unwrap().unwrap();
         let plugin = PluginData {
             id: Some("5".to_owned()),
             name: Some("divide".to_owned()),
