@@ -113,6 +113,7 @@ async fn status(extract::State(state): Shared) -> Response {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Document<'s> {
     version: &'static str,
     ready: bool,
@@ -122,12 +123,14 @@ struct Document<'s> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ConnectionsView {
     callers: usize,
     upstreams: usize,
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct SyncView {
     source: String,
     origin: Option<String>,
@@ -153,6 +156,7 @@ impl SyncView {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ConfigView<'s> {
     revision: u64,
     made_ms: u128,
@@ -177,6 +181,7 @@ impl<'s> ConfigView<'s> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct SelectorView<'s> {
     id: &'s str,
     name: &'s str,
@@ -193,6 +198,7 @@ impl<'s> SelectorView<'s> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct UpstreamView<'s> {
     url: &'s str,
     protocol: &'s str,

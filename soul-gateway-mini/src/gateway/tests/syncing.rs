@@ -278,8 +278,8 @@ async fn without_any_admin_the_last_configuration_serves_and_its_age_shows() {
     eventually("it is stale", async || status().await["sync"]["stale"] == true).await;
     let stale = status().await;
     assert_eq!((&stale["sync"]["connected"], &stale["ready"]), (&false.into(), &true.into()), "{stale}");
-    assert!(stale["sync"]["last_error"].as_str().unwrap().starts_with("none of 2 admins"), "{stale}");
-    assert!(stale["sync"]["consecutive_failures"].as_u64().unwrap() > 0);
+    assert!(stale["sync"]["lastError"].as_str().unwrap().starts_with("none of 2 admins"), "{stale}");
+    assert!(stale["sync"]["consecutiveFailures"].as_u64().unwrap() > 0);
     assert!(serves(&gateway, "/http/a").await);
     let metrics = get(gateway.status_addr(), "/metrics").await.text();
     assert!(
