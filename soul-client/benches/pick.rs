@@ -10,11 +10,11 @@ mod common;
 use std::{
     hint::black_box,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll, Waker},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
@@ -92,9 +92,11 @@ fn balancer(policy: impl Policy + 'static, upstreams: Vec<Upstream>) -> Balancer
     Balancer::new(upstreams, Settings::with_policy(policy), NOW)
 }
 
+/// Milliseconds since the epoch, from a clock that does not go back.
 fn wall_ms() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(0)
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let since = BEGAN.elapsed();
+    NOW + i64::try_from(since.as_secs()).unwrap_or(0) * 1_000 + i64::from(since.subsec_millis())
 }
 
 /// Gives everyone a response time, as there is in operation.
@@ -191,14 +193,16 @@ fn ours(table: &mut Table) {
             Some(pick_only(&Balancer::new(list, settings, NOW)))
         });
     }
-    table.add("pick peakEwma, real clock, exact decay", |size| {
-        let policy = PeakEwma { decay: Decay::Exact, ..PeakEwma::default() };
-        let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
-        Some(time(|| {
-            let context = PickContext::at(wall_ms());
-            black_box(balancer.current().pick(black_box(&context)));
-        }))
-    });
+    for (name, decay) in [("exact", Decay::Exact), ("rational", Decay::Rational)] {
+        table.add(&format!("pick peakEwma, real clock, {name} decay"), |size| {
+            let policy = PeakEwma { decay, ..PeakEwma::default() };
+            let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
+            Some(time(|| {
+                let context = PickContext::at(wall_ms());
+                black_box(balancer.current().pick(black_box(&context)));
+            }))
+        });
+    }
     table.add("pick peakEwma, coarse clock, rational decay", |size| {
         let balancer = measured(balancer(PeakEwma::default(), upstreams(&addresses(0, size))), NOW - 20);
         Some(pick_only(&balancer))
@@ -249,8 +253,7 @@ fn ours(table: &mut Table) {
         Some(life(&balancer, || NOW))
     });
     table.add("life peakEwma, real clock throughout", |size| {
-        let policy = PeakEwma { decay: Decay::Exact, ..PeakEwma::default() };
-        let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
+        let balancer = measured(balancer(PeakEwma::default(), upstreams(&addresses(0, size))), wall_ms());
         Some(life(&balancer, wall_ms))
     });
 }
@@ -412,7 +415,7 @@ fn targets(table: &Table) {
     };
     let simple = ["pick uniformRandom", "pick plainRoundRobin", "pick leastRequest", "pick weightedRandom"];
     let coarse = "pick peakEwma, coarse clock, rational decay";
-    let real = "pick peakEwma, real clock, exact decay";
+    let real = "pick peakEwma, real clock, rational decay";
     let ewma_life = "life peakEwma, coarse clock for choices, two clock reads";
     let tower = |name: &str, size| table.ratio(name, size) / table.ratio(ewma_life, size);
     let least = |name| SIZES.iter().map(|&size| tower(name, size)).fold(f64::INFINITY, f64::min);

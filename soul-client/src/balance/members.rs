@@ -11,12 +11,22 @@ use super::{
 };
 
 /// The members that a choice is made of. Indexes are valid within one snapshot only.
+///
+/// Two words, which go from call to call in registers.
 #[derive(Clone, Copy)]
 pub struct Members<'s> {
     list: &'s MemberList,
-    up: &'s [u32],
-    choice: Choice,
-    panic: bool,
+    up: &'s Up,
+}
+
+/// Who is up, and what that means.
+#[derive(Debug)]
+pub(super) struct Up {
+    /// Indexes of members.
+    pub(super) indexes: Box<[u32]>,
+    pub(super) choice: Choice,
+    /// Whether health is not heeded.
+    pub(super) panic: bool,
 }
 
 /// How often a draw is repeated before all are looked at.
@@ -24,23 +34,13 @@ const DRAWS: usize = 4;
 
 impl<'s> Members<'s> {
     #[inline]
-    pub(super) fn new(list: &'s MemberList, up: &'s [u32], panic: bool) -> Self {
-        Self { list, up, choice: Choice::Strict, panic }
-    }
-
-    /// The members of a set, none of which is known to be up.
-    pub(super) fn whole(list: &'s MemberList, choice: Choice) -> Self {
-        Self { list, up: &[], choice, panic: false }
+    pub(super) fn new(list: &'s MemberList, up: &'s Up) -> Self {
+        Self { list, up }
     }
 
     /// The same, but others are up.
-    pub(in crate::balance) fn with_up(self, up: &'s [u32]) -> Self {
+    pub(super) fn with_up(self, up: &'s Up) -> Self {
         Self { up, ..self }
-    }
-
-    /// The same, but health does not count.
-    pub(super) fn in_panic(self, up: &'s [u32]) -> Self {
-        Self { panic: true, up, ..self }
     }
 
     /// How many there are, whether or not they may be chosen.
@@ -73,13 +73,13 @@ impl<'s> Members<'s> {
     #[must_use]
     #[inline]
     pub fn up(self) -> &'s [u32] {
-        self.up
+        &self.up.indexes
     }
 
     /// Whether health is not heeded, since too few are healthy.
     #[must_use]
     pub fn is_panic(self) -> bool {
-        self.panic
+        self.up.panic
     }
 
     /// Whether one may serve this request: it takes traffic, is neither down nor ejected (but in panic) and
@@ -94,11 +94,11 @@ impl<'s> Members<'s> {
     /// - `draw`: a position in [`Members::up`].
     #[inline]
     pub fn draw(self, context: &PickContext<'_>, mut draw: impl FnMut() -> usize) -> Option<usize> {
-        if self.up.is_empty() {
+        if self.up.indexes.is_empty() {
             return None;
         }
         for _ in 0..DRAWS {
-            let index = *self.up.get(draw())? as usize;
+            let index = *self.up.indexes.get(draw())? as usize;
             if self.accepts(index, context) {
                 return Some(index);
             }
@@ -109,7 +109,7 @@ impl<'s> Members<'s> {
     /// Any of those up that may be chosen, beginning at a place of chance. Looks at all of them in the worst case.
     #[must_use]
     pub fn any(self, context: &PickContext<'_>) -> Option<usize> {
-        let (before, after) = self.up.split_at(context.below(self.up.len()));
+        let (before, after) = self.up.indexes.split_at(context.below(self.up.indexes.len()));
         let mut all = after.iter().chain(before).map(|&index| index as usize);
         all.find(|&index| self.is_eligible(index, context))
     }
@@ -126,7 +126,7 @@ impl<'s> Members<'s> {
         if state.is_calm() {
             return context.tried.is_empty() || !context.tried.contains(state);
         }
-        (self.panic || state.is_available(context.now_ms))
+        (self.up.panic || state.is_available(context.now_ms))
             && !context.tried.contains(state)
             && state.ramp(context.now_ms).is_none_or(|passed| {
                 let slow_start = self.get(index).and_then(|m| m.recorder().slow_start);
@@ -142,7 +142,7 @@ impl<'s> Members<'s> {
 
     fn is_eligible_state(self, index: usize, context: &PickContext<'_>) -> bool {
         self.state(index).is_some_and(|state| {
-            (self.panic || state.is_available(context.now_ms)) && !context.tried.contains(state)
+            (self.up.panic || state.is_available(context.now_ms)) && !context.tried.contains(state)
         })
     }
 
@@ -160,12 +160,12 @@ impl<'s> Members<'s> {
     /// The states of those that are up, with their indexes.
     pub(super) fn up_states(self) -> impl Iterator<Item = (usize, &'s Arc<UpstreamState>)> + Clone {
         let index = |&index: &u32| (index as usize, self.list.states.get(index as usize));
-        self.up.iter().map(index).filter_map(|(index, state)| Some((index, state?)))
+        self.up.indexes.iter().map(index).filter_map(|(index, state)| Some((index, state?)))
     }
 
     /// The configuration of those that are up.
     pub(super) fn up_upstreams(self) -> impl Iterator<Item = &'s Upstream> + Clone {
-        self.up.iter().filter_map(move |&index| self.get(index as usize)).map(|m| m.upstream())
+        self.up.indexes.iter().filter_map(move |&index| self.get(index as usize)).map(|m| m.upstream())
     }
 
     #[inline]
@@ -174,7 +174,7 @@ impl<'s> Members<'s> {
     }
 
     pub(super) fn choice(self) -> Choice {
-        self.choice
+        self.up.choice
     }
 
     /// All of them, whether or not they may be chosen.
@@ -193,7 +193,7 @@ impl<'s> Members<'s> {
 
     /// Whether it may be chosen as far as the configuration goes.
     pub(super) fn is_configured(self, upstream: &Upstream) -> bool {
-        match self.choice {
+        match self.up.choice {
             Choice::Strict => upstream.takes_traffic(),
             Choice::Soul => true,
         }
@@ -201,7 +201,7 @@ impl<'s> Members<'s> {
 
     fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
         self.is_configured(member.upstream())
-            && (self.panic || member.state().is_available(context.now_ms))
+            && (self.up.panic || member.state().is_available(context.now_ms))
             && !context.tried.contains(member.state())
     }
 }

@@ -135,12 +135,16 @@ pub(super) fn nanos(duration: Duration) -> f64 {
 #[must_use = "dropping it at once counts the request out"]
 pub struct Pick {
     member: Arc<Member>,
-    /// End of the lease, if it is the one request let through after an ejection.
-    probe: Option<i64>,
-    /// Whether it is counted for the whole group.
-    counted: bool,
-    completed: bool,
+    /// End of the lease, if it is the one request let through after an ejection; else [`NO_PROBE`], and [`COMPLETED`] at
+    /// the end. One number, so that this is two words, which go from call to call in registers.
+    probe: i64,
 }
+
+/// It is a request like any other.
+const NO_PROBE: i64 = 0;
+
+/// The outcome was recorded.
+const COMPLETED: i64 = i64::MIN;
 
 impl Pick {
     #[inline]
@@ -154,7 +158,7 @@ impl Pick {
         if tuning.counts_all {
             state.group().count_in();
         }
-        Self { member: Arc::clone(member), probe, counted: tuning.counts_all, completed: false }
+        Self { member: Arc::clone(member), probe: probe.unwrap_or(NO_PROBE) }
     }
 
     /// The chosen one: what is configured and what is learnt.
@@ -178,7 +182,7 @@ impl Pick {
     /// Whether it is the one request that an ejected upstream gets to prove itself.
     #[must_use]
     pub fn is_probe(&self) -> bool {
-        self.probe.is_some()
+        self.lease().is_some()
     }
 
     /// Counts the request out and records how it ended. Gives what that changed.
@@ -187,9 +191,26 @@ impl Pick {
     /// - `now_ms`: by the same clock as the choice.
     #[inline]
     pub fn complete(mut self, outcome: Outcome, elapsed: Duration, now_ms: i64) -> Option<Verdict> {
-        let probe = self.probe.take();
-        self.completed = true;
+        let probe = self.lease();
+        self.probe = COMPLETED;
         self.member.recorder().record(self.member.state(), outcome, elapsed, probe, now_ms)
+    }
+
+    fn lease(&self) -> Option<i64> {
+        Some(self.probe).filter(|&probe| probe != NO_PROBE && probe != COMPLETED)
+    }
+
+    /// Nothing was learnt of the upstream.
+    #[cold]
+    fn give_up(&self) {
+        let state = self.member.state();
+        state.count_given_up();
+        if let Some(lease) = self.lease() {
+            // The next request may try at once: `1` is long ago.
+            if state.move_ejection(lease, 1) {
+                state.group().probe_at(1);
+            }
+        }
     }
 }
 
@@ -198,17 +219,12 @@ impl Drop for Pick {
     fn drop(&mut self) {
         let state = self.member.state();
         state.count_out();
-        if self.counted {
+        // As at the beginning: the settings of a member never change.
+        if self.member.recorder().tuning.counts_all {
             state.group().count_out();
         }
-        if !self.completed {
-            state.count_given_up();
-        }
-        if let Some(lease) = self.probe {
-            // Nothing was learnt, so the next request may try at once: `1` is long ago.
-            if state.move_ejection(lease, 1) {
-                state.group().probe_at(1);
-            }
+        if self.probe != COMPLETED {
+            self.give_up();
         }
     }
 }

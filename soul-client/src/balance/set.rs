@@ -6,7 +6,7 @@ use super::{
     context::PickContext,
     group::Group,
     load_balance::LoadBalance,
-    members::Members,
+    members::{Members, Up},
     pick::{Pick, Recorder},
     policy::{HashPicker, Picker, RandomPicker, RoundRobinPicker},
     state::{Health, UpstreamState},
@@ -110,7 +110,8 @@ impl MemberList {
 
 /// The upstreams of one selector, built once for each change and immutable afterwards.
 pub struct UpstreamSet {
-    choice: Choice,
+    /// Of whom only the choice is used: Soul's ways look at everyone.
+    up: Up,
     list: MemberList,
     random: RandomPicker,
     round_robin: RoundRobinPicker,
@@ -128,15 +129,16 @@ impl UpstreamSet {
     /// - `previous`: the set that this one replaces.
     #[must_use]
     pub fn build(upstreams: Vec<Upstream>, previous: Option<&Arc<Self>>, choice: Choice) -> Arc<Self> {
-        if let Some(previous) = previous.filter(|p| p.choice == choice && p.list.lists(&upstreams)) {
+        if let Some(previous) = previous.filter(|p| p.up.choice == choice && p.list.lists(&upstreams)) {
             return Arc::clone(previous);
         }
         let previous = previous.map(Arc::as_ref);
         let list = MemberList::build(upstreams, previous.map(|p| &p.list), &Arc::default());
-        let view = Members::whole(&list, choice);
+        let up = Up { indexes: Box::default(), choice, panic: false };
+        let view = Members::new(&list, &up);
         let hash = HashPicker::new(view, previous.map(|p| &p.hash));
         let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin));
-        Arc::new(Self { choice, list, random: RandomPicker, round_robin, hash })
+        Arc::new(Self { up, list, random: RandomPicker, round_robin, hash })
     }
 
     /// Chooses the upstream that serves a request; `None` if none may.
@@ -163,7 +165,7 @@ impl UpstreamSet {
     /// Which of them may be chosen.
     #[must_use]
     pub fn choice(&self) -> Choice {
-        self.choice
+        self.up.choice
     }
 
     /// How many may be chosen for a request that has tried none.
@@ -173,14 +175,14 @@ impl UpstreamSet {
     }
 
     fn view(&self) -> Members<'_> {
-        Members::whole(&self.list, self.choice)
+        Members::new(&self.list, &self.up)
     }
 }
 
 impl fmt::Debug for UpstreamSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamSet")
-            .field("choice", &self.choice)
+            .field("choice", &self.up.choice)
             .field("members", &self.list.members)
             .finish_non_exhaustive()
     }

@@ -4,11 +4,11 @@ use std::{fmt, sync::Arc};
 
 use super::{
     context::{PickContext, RandomSource, Tried},
-    members::Members,
+    members::{Members, Up},
     outlier::{OutlierDetector, millis},
     pick::{Claim, Pick, Recorder, claim},
     policy::{BuildContext, PeakEwma, Picker, Policy},
-    set::{Member, MemberList},
+    set::{Choice, Member, MemberList},
     slow_start::SlowStart,
     upstream::Upstream,
 };
@@ -87,9 +87,9 @@ pub struct Snapshot {
     by_key: bool,
     list: Arc<MemberList>,
     /// Indexes of those that the configuration lets take traffic.
-    configured: Box<[u32]>,
+    configured: Up,
     /// Those of them that are neither down nor ejected.
-    up: Box<[u32]>,
+    up: Up,
     panic: bool,
     picker: Box<dyn Picker>,
     /// State of the group that this was built from.
@@ -184,7 +184,9 @@ impl Snapshot {
         let up: Box<[u32]> = configured.iter().filter(is_up).copied().collect();
         #[allow(clippy::cast_precision_loss)]
         let panic = (up.len() as f64) < configured.len() as f64 * settings.panic_threshold;
-        let members = Members::new(&list, if panic { &configured } else { &up }, panic);
+        let configured = Up { indexes: configured, choice: Choice::Strict, panic: true };
+        let up = Up { indexes: up, choice: Choice::Strict, panic: false };
+        let members = Members::new(&list, if panic { &configured } else { &up });
         let previous_picker = previous.map(|p| &*p.picker as &dyn std::any::Any);
         let context = BuildContext { previous: previous_picker, ..BuildContext::new(now_ms, random) };
         let picker = settings.policy.build(members, &context);
@@ -222,19 +224,27 @@ impl Snapshot {
             return Some(pick);
         }
         let members = self.members();
-        self.choose_from(members, context)
-            .or_else(|| {
-                let again = self.settings.tried_again && !context.tried.is_empty();
-                let nothing_tried = Tried::new();
-                if again { self.choose_from(members, &context.tried(&nothing_tried)) } else { None }
-            })
-            .or_else(|| {
-                // All became unhealthy since this was built.
-                let panic = self.settings.panic_threshold > 0.0 && !self.panic;
-                let index =
-                    if panic { members.in_panic(&self.configured).any(context)? } else { return None };
-                Some(Pick::new(members.get(index)?, None, context.now_ms))
-            })
+        if let Some(pick) = self.choose_from(members, context) {
+            return Some(pick);
+        }
+        self.choose_nonetheless(members, context)
+    }
+
+    /// When there is nobody else.
+    #[cold]
+    fn choose_nonetheless(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Pick> {
+        if self.settings.tried_again && !context.tried.is_empty() {
+            let nothing_tried = Tried::new();
+            if let Some(pick) = self.choose_from(members, &context.tried(&nothing_tried)) {
+                return Some(pick);
+            }
+        }
+        if self.settings.panic_threshold <= 0.0 || self.panic {
+            return None;
+        }
+        // All became unhealthy since this was built.
+        let index = members.with_up(&self.configured).any(context)?;
+        Some(Pick::new(members.get(index)?, None, context.now_ms))
     }
 
     /// Who would be chosen, without counting a request in: for a look, or where the caller counts by itself. Heeds
@@ -266,7 +276,7 @@ impl Snapshot {
         let members = self.members();
         let now_ms = context.now_ms;
         let mut pick = None;
-        for &index in &self.configured {
+        for &index in &self.configured.indexes {
             let Some(member) = members.get(index as usize) else { continue };
             let end = member.state().ejection_ms();
             if end == 0 {
@@ -298,7 +308,7 @@ impl Snapshot {
 
     /// Those that were healthy when this was built.
     pub fn up(&self) -> impl ExactSizeIterator<Item = &Arc<Member>> {
-        self.up.iter().map(|&index| &self.list.members[index as usize])
+        self.up.indexes.iter().map(|&index| &self.list.members[index as usize])
     }
 
     /// Whether health is not heeded, since too few are healthy.
@@ -317,7 +327,7 @@ impl Snapshot {
     #[must_use]
     #[inline]
     pub fn members(&self) -> Members<'_> {
-        Members::new(&self.list, if self.panic { &self.configured } else { &self.up }, self.panic)
+        Members::new(&self.list, if self.panic { &self.configured } else { &self.up })
     }
 }
 

@@ -325,8 +325,13 @@ impl UpstreamState {
     /// A response time enters both averages.
     #[inline]
     pub(super) fn observe(&self, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64) {
-        self.observe_peak(ns, now_ms, per_peak_tau);
         let mean = self.mean_ns();
+        if mean == 0.0 && self.hot.failures.load(Relaxed) == 0 {
+            // What was there is an estimate.
+            self.set_peak(ns, now_ms);
+        } else {
+            self.observe_peak(ns, now_ms, per_peak_tau);
+        }
         let age = now_ms.wrapping_sub(self.cold.mean_at_ms.load(Relaxed));
         let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, per_mean_tau) };
         self.cold.mean_ns.store(mean.to_bits(), Relaxed);

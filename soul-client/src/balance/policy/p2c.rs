@@ -13,8 +13,9 @@ use crate::balance::{
 /// Up to as many all are looked at; two of three or four would too often miss the idle one.
 const FEW: usize = 4;
 
-/// What a newcomer is taken to cost, of the mean of the others: a little more, for it begins with nothing in flight.
-const NEWCOMER: f64 = 1.25;
+/// What a newcomer is taken to cost, of the mean of the others: more, for it begins with nothing in flight; idle, it is
+/// asked for the first time after a third of the decay constant.
+const NEWCOMER: f64 = 1.4;
 
 /// How often a draw is repeated before all are looked at.
 const DRAWS: usize = 3;
@@ -163,8 +164,8 @@ impl Policy for PeakEwma {
             }
         }
         if count > 0.0 {
-            // A newcomer begins near the mean of the others. By its first answers alone, which may happen to be quick, it
-            // would get more than its share, from every caller at once.
+            // A newcomer begins near the mean of the others, until its first answer. Were it asked at once, every caller would
+            // do so at the same time.
             for (_, state) in members.up_states().filter(|(_, state)| state.peak_ns() == 0.0) {
                 state.set_peak(NEWCOMER * sum / count, context.now_ms);
             }

