@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, RawQuery, Request, State},
+    extract::{RawQuery, Request, State},
     http::HeaderMap,
     response::Response,
 };
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     fields::{Fields, query},
-    reply::{Failure, Made, Reply, object, submit},
+    reply::{Failure, Made, Reply, Segments, object, submit},
     views::MetaDataView,
 };
 use crate::admin::{
@@ -31,7 +31,7 @@ pub(super) async fn list(State(shared): Shares, RawQuery(text): RawQuery) -> Res
     Ok(Reply::list(&store, &page, rows.map(|row| MetaDataView::of(row))))
 }
 
-pub(super) async fn one(State(shared): Shares, Path(id): Path<String>) -> Result<Response, Failure> {
+pub(super) async fn one(State(shared): Shares, Segments(id): Segments<String>) -> Result<Response, Failure> {
     let store = shared.store.store();
     let row =
         store.meta_data().by_id(&id).ok_or_else(|| Failure::not_found(format!("no metadata `{id}`")))?;
@@ -40,7 +40,7 @@ pub(super) async fn one(State(shared): Shares, Path(id): Path<String>) -> Result
 
 pub(super) async fn change(
     State(shared): Shares,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (headers, fields) = object(&shared, request).await?;
@@ -52,7 +52,7 @@ pub(super) async fn change(
 
 pub(super) async fn delete(
     State(shared): Shares,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     submit(&shared, &headers, Edit::DeleteMetaData(id), Made::Changed, view).await

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, RawQuery, Request, State},
+    extract::{RawQuery, Request, State},
     response::Response,
 };
 use soul_client::wire::soul::PluginData;
 
 use super::{
     fields::{Fields, query},
-    reply::{Failure, Made, Reply, object, submit},
+    reply::{Failure, Made, Reply, Segments, object, submit},
     views::PluginView,
 };
 use crate::admin::{
@@ -26,14 +26,14 @@ pub(super) async fn list(State(shared): Shares, RawQuery(text): RawQuery) -> Res
     Ok(Reply::list(&store, &page, store.plugins().iter().map(|row| PluginView::of(row))))
 }
 
-pub(super) async fn one(State(shared): Shares, Path(id): Path<String>) -> Result<Response, Failure> {
+pub(super) async fn one(State(shared): Shares, Segments(id): Segments<String>) -> Result<Response, Failure> {
     let store = shared.store.store();
     Ok(Reply::item(&store, PluginView::of(find(&store, &id)?)))
 }
 
 pub(super) async fn change(
     State(shared): Shares,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (headers, fields) = object(&shared, request).await?;

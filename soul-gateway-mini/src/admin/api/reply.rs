@@ -2,11 +2,11 @@
 
 use axum::{
     body::Bytes,
-    extract::Request,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::{FromRequestParts, Path, Request},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::admin::{
@@ -140,6 +140,24 @@ pub(super) async fn object(
         Ok(Value::Object(fields)) => Ok((parts.headers, fields)),
         Ok(_) => Err(bad("must be a JSON object".to_owned())),
         Err(error) => Err(bad(format!("is no JSON: {error}"))),
+    }
+}
+
+/// The variable parts of a path. As axum's `Path`, whose own refusal is not in the shape of the API.
+pub(super) struct Segments<T>(pub(super) T);
+
+impl<S, T> FromRequestParts<S> for Segments<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + Send,
+{
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(segments)) => Ok(Self(segments)),
+            Err(refused) => Err(Failure::invalid(vec![Problem::new("path", refused.body_text())])),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, RawQuery, Request, State},
+    extract::{RawQuery, Request, State},
     http::HeaderMap,
     response::Response,
 };
@@ -11,7 +11,7 @@ use soul_client::wire::soul::DivideUpstream;
 
 use super::{
     fields::{Fields, query},
-    reply::{Failure, Made, Reply, object, submit},
+    reply::{Failure, Made, Reply, Segments, object, submit},
     selectors::view,
     views::UpstreamView,
 };
@@ -36,7 +36,7 @@ const PROTOCOLS: [&str; 2] = ["http://", "https://"];
 
 pub(super) async fn list(
     State(shared): Shares,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     RawQuery(text): RawQuery,
 ) -> Result<Response, Failure> {
     let (page, []) = query(text.as_deref(), [])?;
@@ -48,7 +48,7 @@ pub(super) async fn list(
 
 pub(super) async fn create(
     State(shared): Shares,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (headers, fields) = object(&shared, request).await?;
@@ -62,7 +62,7 @@ pub(super) async fn create(
 
 pub(super) async fn change(
     State(shared): Shares,
-    Path((id, url)): Path<(String, String)>,
+    Segments((id, url)): Segments<(String, String)>,
     request: Request,
 ) -> Result<Response, Failure> {
     let (headers, fields) = object(&shared, request).await?;
@@ -74,7 +74,7 @@ pub(super) async fn change(
 
 pub(super) async fn delete(
     State(shared): Shares,
-    Path((id, url)): Path<(String, String)>,
+    Segments((id, url)): Segments<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     submit(&shared, &headers, Edit::DeleteUpstream(id, url), Made::Changed, view).await
@@ -82,7 +82,7 @@ pub(super) async fn delete(
 
 /// Reads a new upstream; what is not said is as registration has it.
 pub(super) fn new(fields: &mut Fields, allow_link_local: bool) -> Option<(DivideUpstream, Probing)> {
-    let url = fields.name("url");
+    let url = fields.name("url").map(|url| url.trim().to_owned());
     let patch = patch(fields);
     let url = fields.need("url", url)?;
     if let Some(why) = bad_address(&url, allow_link_local) {
@@ -100,6 +100,13 @@ pub(super) fn new(fields: &mut Fields, allow_link_local: bool) -> Option<(Divide
 }
 
 fn bad_address(url: &str, allow_link_local: bool) -> Option<String> {
+    // Both are understood where Java clients wrote them. Gateways put the protocol in front of what stands here.
+    if url.contains("://") {
+        return Some(format!("`{url}` must be without a scheme, which is said by `protocol`"));
+    }
+    if url.rsplit_once(':').is_none_or(|(_, port)| port.ends_with(']')) {
+        return Some(format!("`{url}` must name a port: `{url}:80`"));
+    }
     match url.parse::<Target>() {
         Err(error) => Some(error.to_string()),
         Ok(target) => {

@@ -1,6 +1,6 @@
 //! Changes by an operator.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use soul_client::{
     balance::LoadBalance,
@@ -67,6 +67,9 @@ impl Store {
         let owns_upstreams = WITH_UPSTREAMS.contains(&plugin.name());
         if upstreams.is_some() && !owns_upstreams {
             return Err(invalid("upstreams", format!("plugin `{}` has no upstreams", plugin.name())));
+        }
+        if let Some(twice) = repeated(upstreams.as_deref().unwrap_or_default()) {
+            return Err(Rejected::Exists { kind: "upstream", name: twice.to_owned() });
         }
         let mut ids = self.ids.clone();
         let id = self.unused_id(&mut ids, now_ms);
@@ -320,6 +323,12 @@ impl Change {
     fn of(id: &str) -> Self {
         Self { subject: Some(id.to_owned()), ..Self::default() }
     }
+}
+
+/// The first address that is there twice: changes and probing find an upstream by it.
+fn repeated(upstreams: &[DivideUpstream]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    upstreams.iter().filter_map(|entry| entry.upstream_url.as_deref()).find(|url| !seen.insert(*url))
 }
 
 /// A `divide` rule's handle must be one that gateways can use.

@@ -187,8 +187,19 @@ async fn what_cannot_be_is_refused_by_field() {
     assert_eq!(answer["data"][0]["allowed"], json!(["hash", "random", "roundRobin"]));
     let bad_regex = json!({"conditions": [{"paramType": "uri", "operator": "regEx", "paramValue": "("}]});
     assert_eq!(running.send(Method::PATCH, &rule, Some(bad_regex)).await.0, 400);
-    let bad_url = json!({"url": "10.0.0.2:99999"});
-    assert_eq!(running.send(Method::POST, &format!("{selector}/upstreams"), Some(bad_url)).await.0, 400);
+    for url in ["10.0.0.2:99999", "10.0.0.2", "[::1]", "::1:80", "http://10.0.0.2:80", "10.0.0.2:80/x"] {
+        let bad_url = json!({"url": url});
+        let (status, answer) =
+            running.send(Method::POST, &format!("{selector}/upstreams"), Some(bad_url)).await;
+        assert_eq!((status, &answer["data"][0]["field"]), (400, &json!("url")), "{url}");
+    }
+    let twice = json!({
+        "pluginName": "divide", "name": "/twice", "upstreams": [{"url": "10.0.0.2:80"}, {"url": " 10.0.0.2:80"}],
+    });
+    let (status, answer) = running.send(Method::POST, "/api/v1/selectors", Some(twice)).await;
+    assert_eq!((status, &answer["message"]), (409, &json!("upstream `10.0.0.2:80` exists already")));
+    let (status, answer) = running.send(Method::GET, "/api/v1/rules/%FF", None).await;
+    assert_eq!((status, &answer["data"][0]["field"]), (400, &json!("path")));
     assert_eq!(running.send(Method::GET, "/api/v1/rules?limits=1", None).await.0, 400);
     for path in ["/api/v1/rules/none", "/api/v1/selectors/none", "/api/v1/none"] {
         assert_eq!(running.send(Method::GET, path, None).await.0, 404, "{path}");
