@@ -5,7 +5,7 @@
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Lit, LitStr};
+use syn::{Lit, LitStr, Type};
 
 use crate::diag::Diagnostics;
 use crate::keys::{self, Key};
@@ -14,6 +14,8 @@ use crate::value::{self, Value};
 /// Arguments that stood the checks; complete only if no mistake was reported.
 #[derive(Default)]
 pub(crate) struct Args {
+    /// Names in `axum::routing::MethodFilter`, for a handler that is mounted; empty for `any`.
+    methods: Vec<(&'static str, Span)>,
     given: Vec<(&'static Key, Value)>,
 }
 
@@ -35,6 +37,24 @@ impl Args {
         given.unwrap_or_else(|| quote!(::soul_client))
     }
 
+    /// The methods that the handler is mounted for, if it is; an empty name is every method.
+    pub(crate) fn methods(&self) -> impl ExactSizeIterator<Item = &'static str> {
+        self.methods.iter().map(|(name, _)| *name)
+    }
+
+    /// Where the first word stands that only a handler can have.
+    pub(crate) fn mounted_at(&self) -> Option<Span> {
+        self.methods.first().map(|(_, span)| *span)
+    }
+
+    /// The state that a mounted handler takes.
+    pub(crate) fn state(&self) -> Option<&Type> {
+        self.given.iter().find_map(|(_, value)| match value {
+            Value::Type(state) => Some(&**state),
+            _ => None,
+        })
+    }
+
     /// Every key that was given, with its value.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(key, value)| (key.name, value))
@@ -46,7 +66,7 @@ impl Args {
 ///
 /// ```text
 /// ARGS:  (ARG (, ARG)* ,?)?
-/// ARG:   KEY = STRING | KEY = true | KEY = false | crate = PATH
+/// ARG:   KEY = STRING | KEY = true | KEY = false | state = TYPE | crate = PATH | METHOD
 /// ```
 pub(crate) fn parse(tokens: TokenStream, example: &str, diag: &mut Diagnostics) -> Args {
     let mut reader = Reader { seen: Vec::new(), path_meant: false, args: Args::default(), diag };
@@ -54,6 +74,9 @@ pub(crate) fn parse(tokens: TokenStream, example: &str, diag: &mut Diagnostics) 
         reader.segment(&segment);
     }
     let Reader { path_meant, args, .. } = reader;
+    if let (Some(state), true) = (args.state(), args.methods.is_empty()) {
+        diag.at(state, "`state` is for a handler that is mounted: add `get` or another method");
+    }
     if !path_meant {
         diag.at_span(Span::call_site(), format_args!("missing `path`: write `{example}`"));
     }
@@ -159,6 +182,15 @@ impl Reader<'_> {
             return;
         }
         let name = tokens.first().map(ToString::to_string).unwrap_or_default();
+        if let ([TokenTree::Ident(word)], Some((_, method))) =
+            (tokens, keys::METHODS.iter().find(|(method, _)| *method == name))
+        {
+            if self.args.methods.iter().any(|(known, _)| known == method) {
+                self.diag.at(word, format_args!("`{name}` is given twice: keep one of them"));
+            }
+            self.args.methods.push((method, word.span()));
+            return;
+        }
         let Some(key) = keys::find(&name) else {
             let nearest =
                 keys::nearest(&name).map_or(String::new(), |key| format!(" such as `{}`", key.example));
@@ -198,7 +230,7 @@ mod tests {
     fn every_key_is_read_in_any_order() {
         let (args, messages) = read(
             r##"desc = r#"say "hi""#, path = "/a/{id}/{*rest}", enabled = false, rule_name = "", crate = "crate::x",
-                register_meta_data = true, rpc_type = "http","##,
+                register_meta_data = true, rpc_type = "http", get, state = App<u8>, post,"##,
         );
         assert_eq!(messages, [""; 0]);
         assert_eq!(args.path().map(LitStr::value).as_deref(), Some("/a/{id}/{*rest}"));
@@ -206,7 +238,12 @@ mod tests {
         let names: Vec<_> = args.given().map(|(name, _)| name).collect();
         assert_eq!(
             names,
-            ["desc", "path", "enabled", "rule_name", "crate", "register_meta_data", "rpc_type"]
+            ["desc", "path", "enabled", "rule_name", "crate", "register_meta_data", "rpc_type", "state"]
+        );
+        assert_eq!(args.methods().collect::<Vec<_>>(), ["GET", "POST"]);
+        assert_eq!(
+            args.state().map(|state| state.to_token_stream().to_string()).as_deref(),
+            Some("App < u8 >")
         );
         assert_eq!(names.len(), keys::KEYS.len(), "a new key needs its place in this test");
     }
@@ -253,11 +290,7 @@ mod tests {
             ("pth = \"/x\"", "unknown key `pth`", "perhaps `path`"),
             ("path = \"/x\", ruleName = \"x\"", "unknown key `ruleName`", "perhaps `rule_name`"),
             ("path = \"/x\", rule-name = \"x\"", "unknown key `rule-name`", "perhaps `rule_name`"),
-            (
-                "path = \"/x\", timeout = 1",
-                "unknown key `timeout`; expected",
-                "`register_meta_data`, `crate`",
-            ),
+            ("path = \"/x\", timeout = 1", "unknown key `timeout`; expected", "`state`, `crate`"),
             ("path = \"/x\", path = \"/y\"", "`path` is given twice", "keep one"),
             ("path = \"/x\", desc = 1", "expected a string in quotes, found a number", "`desc = "),
             ("path = '/'", "expected a string in quotes, found a character", "`path = "),
@@ -276,7 +309,10 @@ mod tests {
             ("path = \"/x\", enabled", "`enabled` needs `=` and a value", "`enabled = true`"),
             ("path(\"/x\")", "`path` needs `=` and a value", "`path = \"/x\"`"),
             ("path: \"/x\"", "`path` needs `=` and a value", "`path = \"/x\"`"),
-            ("path = \"/x\", get", "expected `key = value`", "the keys are `path`"),
+            ("path = \"/x\", fetch", "expected `key = value`", "the keys are `path`"),
+            ("path = \"/x\", get, post, get", "`get` is given twice", "keep one"),
+            ("path = \"/x\", state = App", "`state` is for a handler that is mounted", "add `get`"),
+            ("path = \"/x\", get, state = 1", "expected a type", "`state = AppState`"),
             ("path =", "expected a value", "`path = "),
             ("= \"/x\", path = \"/x\"", "expected a key before `=`", "`path`"),
             ("path == \"/x\"", "write a single `=`", "between key and value"),

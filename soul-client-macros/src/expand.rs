@@ -6,7 +6,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::LitStr;
 use syn::ext::IdentExt;
 
@@ -26,7 +26,15 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream, place: (usize, usize)
             let annotation = annotation(&args, path);
             let cfgs = &head.cfgs;
             let submission = match head.kind {
-                Kind::Function => submit_route(&args.krate(), &annotation, &head.ident, &seed),
+                Kind::Function => submit_route(&args, &annotation, &head.ident, &seed),
+                Kind::Module if args.mounted_at().is_some() => {
+                    let span = args.mounted_at().unwrap_or_else(Span::call_site);
+                    diag.at_span(
+                        span,
+                        "a module is not mounted, but the functions in it can be: move this to them",
+                    );
+                    diag.into_tokens()
+                }
                 Kind::Module => {
                     let module = head.ident.to_string();
                     let module = quote!(::core::concat!(::core::module_path!(), "::", #module));
@@ -59,7 +67,7 @@ fn annotation(args: &Args, path: &LitStr) -> TokenStream {
     let krate = args.krate();
     let setters = args.given().filter_map(|(name, value)| {
         let value = match value {
-            Value::Path(_) | Value::Crate(_) => return None,
+            Value::Path(_) | Value::Crate(_) | Value::Type(_) => return None,
             Value::Text(text) => quote!(#text),
             Value::Flag(flag) => quote!(#flag),
             Value::RpcType(variant) => {
@@ -77,12 +85,9 @@ fn annotation(args: &Args, path: &LitStr) -> TokenStream {
 /// the last. The name begins with `_`, so that it is never reported as dead, and it is what the
 /// compiler prints when the attribute stands in a trait or its implementation, where no such constant
 /// may be.
-fn submit_route(
-    krate: &TokenStream,
-    annotation: &TokenStream,
-    handler: &Ident,
-    seed: &impl Hash,
-) -> TokenStream {
+fn submit_route(args: &Args, annotation: &TokenStream, handler: &Ident, seed: &impl Hash) -> TokenStream {
+    let krate = args.krate();
+    let mount = mount(args, handler);
     let handler = handler.unraw().to_string();
     let mut hasher = DefaultHasher::new();
     seed.hash(&mut hasher);
@@ -96,9 +101,37 @@ fn submit_route(
         const #name: () = {
             #krate::__private::inventory::submit! {
                 #krate::__private::Route::new(#annotation).handler(#handler).module(::core::module_path!())
+                    #mount
             }
         };
     }
+}
+
+/// `.mount(…)`, for a handler that is to be mounted. The types of axum are reached through `soul-client`, whose feature
+/// `axum` is needed for it.
+fn mount(args: &Args, handler: &Ident) -> Option<TokenStream> {
+    let krate = args.krate();
+    let state = args.state().map_or_else(|| quote!(()), ToTokens::to_token_stream);
+    let methods: Vec<_> =
+        args.methods().map(|name| Ident::new(name_or_any(name), Span::call_site())).collect();
+    let words = args.methods().map(name_or_any);
+    let (first, others) = methods.split_first()?;
+    let filter = quote!(#krate::__private::mount::MethodFilter);
+    let router = if methods.iter().any(|method| method == "any") {
+        quote!(#krate::__private::mount::any(#handler))
+    } else {
+        quote!(#krate::__private::mount::on(#filter::#first #(.or(#filter::#others))*, #handler))
+    };
+    Some(quote! {
+        .mount(#krate::__private::mount::of(
+            &[#(#words),*],
+            || #krate::__private::mount::erase::<#state>(#router),
+        ))
+    })
+}
+
+fn name_or_any(name: &'static str) -> &'static str {
+    if name.is_empty() { "any" } else { name }
 }
 
 /// Stands beside an annotated module and not in it: what is in the module stays exactly as written.

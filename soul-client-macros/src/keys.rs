@@ -11,11 +11,13 @@ pub(crate) enum Form {
     RpcType,
     /// `true` or `false`.
     Flag,
+    /// A type, bare or in quotes.
+    Type,
     /// A path to the crate `soul-client`, bare or in quotes.
     Crate,
 }
 
-/// One key of the attribute. Every key but `path` and `crate` is also the name of a setter of
+/// One key of the attribute. Every key but `path`, `state` and `crate` is also the name of a setter of
 /// `soul_client::route::Annotation`.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -26,6 +28,19 @@ pub(crate) struct Key {
     /// Words that mean this key elsewhere, so that the message can suggest it.
     pub(crate) also: &'static [&'static str],
 }
+
+/// Words that stand alone and mount the handler, and what they are in `axum::routing::MethodFilter`. `any` is all.
+pub(crate) const METHODS: &[(&str, &str)] = &[
+    ("get", "GET"),
+    ("post", "POST"),
+    ("put", "PUT"),
+    ("patch", "PATCH"),
+    ("delete", "DELETE"),
+    ("head", "HEAD"),
+    ("options", "OPTIONS"),
+    ("trace", "TRACE"),
+    ("any", ""),
+];
 
 /// Names of `RpcType` on the wire, and of the variants in `soul_client::route`.
 pub(crate) const RPC_TYPES: &[(&str, &str)] = &[("http", "Http"), ("springCloud", "SpringCloud")];
@@ -40,7 +55,9 @@ macro_rules! keys {
             () => {
                 concat!(
                     "| key | default | meaning |\n|---|---|---|\n",
-                    $("| `", $example, "` | ", $default, " | ", $doc, " |\n"),*
+                    $("| `", $example, "` | ", $default, " | ", $doc, " |\n",)*
+                    "| `get`, `post`, `put`, `patch`, `delete`, `head`, `options`, `trace`, `any` | none | mounts the \
+                     handler in `soul_client::router()`, for these methods |\n"
                 )
             };
         }
@@ -61,6 +78,8 @@ keys! {
         "whether the metadata is enabled; an admin makes the rule enabled in any case";
     "register_meta_data", Flag, "register_meta_data = true", "`false`", ["metadata"],
         "whether metadata is registered beside the rule";
+    "state", Type, "state = AppState", "`()`", [],
+        "with `get` and its like: the state that the handler takes";
     "crate", Crate, "crate = soul_client", "`::soul_client`", ["krate"],
         "path to the crate `soul-client`, for a program that renames or re-exports it";
 }
@@ -131,7 +150,7 @@ mod tests {
             ("registerMetaData", Some("register_meta_data")),
             ("register_metadata", Some("register_meta_data")),
             ("timeout", None),
-            ("get", None),
+            ("fetch", None),
         ];
         for (name, expected) in cases {
             assert_eq!(nearest(name).map(|key| key.name), expected, "{name}");

@@ -1,7 +1,7 @@
 //! What a value may be, and what is said when it is something else.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use syn::{Lit, LitBool, LitStr, Path};
+use syn::{Lit, LitBool, LitStr, Path, Type};
 
 use crate::diag::Diagnostics;
 use crate::keys::{Form, Key, RPC_TYPES};
@@ -13,6 +13,7 @@ pub(crate) enum Value {
     /// Name of the variant of `RpcType`.
     RpcType(&'static str),
     Flag(LitBool),
+    Type(Box<Type>),
     Crate(Path),
 }
 
@@ -20,6 +21,9 @@ pub(crate) enum Value {
 pub(crate) fn parse(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<Value> {
     if key.form == Form::Crate {
         return parse_crate(key, tokens, diag);
+    }
+    if key.form == Form::Type {
+        return parse_type(key, tokens, diag);
     }
     let literal = match tokens {
         [token] => literal(token),
@@ -149,6 +153,22 @@ fn check_rpc_type(literal: &LitStr, diag: &mut Diagnostics) -> Option<&'static s
         format_args!("unknown `rpc_type` `{given}`{hint}; expected one of {}", names.join(", ")),
     );
     None
+}
+
+/// `state = AppState`, bare or in quotes.
+fn parse_type(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<Value> {
+    let shown = TokenStream::from_iter(tokens.iter().cloned());
+    let parsed = match tokens {
+        [token] if literal(token).is_ok() => match literal(token) {
+            Ok(Lit::Str(text)) => text.parse::<Type>().ok(),
+            _ => None,
+        },
+        _ => syn::parse2::<Type>(shown.clone()).ok(),
+    };
+    if parsed.is_none() {
+        diag.at(shown, format_args!("expected a type, as in `{}`", key.example));
+    }
+    parsed.map(|parsed| Value::Type(Box::new(parsed)))
 }
 
 /// `crate = soul`, `crate = ::soul`, `crate = crate::reexports::soul`, and each of them in quotes.

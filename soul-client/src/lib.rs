@@ -23,6 +23,8 @@ mod config;
 mod error;
 #[cfg(feature = "http")]
 mod life;
+#[cfg(feature = "axum")]
+mod mount;
 #[cfg(feature = "http")]
 mod secret;
 #[cfg(feature = "http")]
@@ -46,6 +48,8 @@ pub use error::{Error, Problem};
 pub use life::serve;
 #[cfg(feature = "http")]
 pub use life::{Life, Stop, stop_signal};
+#[cfg(feature = "axum")]
+pub use mount::{router, router_of};
 pub use plan::{Dialect, RegistrationPlan, ShenyuVersion};
 #[cfg(feature = "http")]
 pub use secret::Secret;

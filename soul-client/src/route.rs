@@ -177,6 +177,35 @@ pub struct Route {
     pub handler: &'static str,
     /// Where the annotation stands.
     pub place: Place,
+    /// How the handler gets into a router, if the annotation says so (`#[soul_client(get, …)]`).
+    pub mount: Option<Mount>,
+}
+
+/// How a handler gets into a router: known to the attribute and to `soul_client::router` only.
+///
+/// Two of them are equal: what tells routes apart is everything else about them.
+#[derive(Clone, Copy)]
+pub struct Mount {
+    /// Names of methods, `any` for all.
+    #[cfg_attr(not(feature = "axum"), allow(dead_code, reason = "only a router reads it"))]
+    pub(crate) methods: &'static [&'static str],
+    /// Gives a `MethodRouter`.
+    #[cfg_attr(not(feature = "axum"), allow(dead_code, reason = "only a router reads it"))]
+    pub(crate) build: fn() -> Box<dyn std::any::Any>,
+}
+
+impl PartialEq for Mount {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Mount {}
+
+impl fmt::Debug for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mount")
+    }
 }
 
 impl Route {
@@ -184,7 +213,15 @@ impl Route {
     #[must_use]
     #[track_caller]
     pub const fn new(annotation: Annotation) -> Self {
-        Self { annotation, module: "", handler: "", place: Place::here() }
+        Self { annotation, module: "", handler: "", place: Place::here(), mount: None }
+    }
+
+    /// Says how the handler gets into a router; the attribute does.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn mount(mut self, mount: Mount) -> Self {
+        self.mount = Some(mount);
+        self
     }
 
     /// Sets the module of the handler, as `module_path!()` gives it (default: empty, no class).

@@ -17,6 +17,7 @@ const EXPECTED: &[(&str, &[(&str, &str)])] = &[
     ("extractors", pass::extractors::ROUTES),
     ("functions", pass::functions::ROUTES),
     ("impl_blocks", pass::impl_blocks::ROUTES),
+    ("mounted", pass::mounted::ROUTES),
     ("renamed_crate", pass::renamed_crate::ROUTES),
     ("strict_lints", pass::strict_lints::ROUTES),
 ];
@@ -66,6 +67,7 @@ fn routes_stand_in_their_nearest_class() {
         ("classes::r#type", "/raw", vec!["/raw"]),
         ("classes::r#empty", "/empty", vec![]),
         ("renamed_crate::class", "/renamed-class", vec![]),
+        ("mounted::orders", "/mounted", vec!["/item/{id}", "/plain", "/quoted", "/rest/**", "/save"]),
         ("strict_lints::class", "/strict-class", vec!["/strict/in-class"]),
     ];
     for (module, path, routes) in &cases {

@@ -25,6 +25,9 @@ pub struct Attributes {
     pub module: Cow<'static, str>,
     /// Name of the handler; may be empty.
     pub handler: Cow<'static, str>,
+    /// Whether the handler is mounted by its annotation, so that its path is written as axum has it. Soul is then
+    /// told of wildcards in the place of variables, as ShenYu always is.
+    pub mounted: bool,
     /// Where it was declared.
     pub place: Option<Place>,
 }
@@ -42,6 +45,7 @@ impl Attributes {
             register_meta_data: false,
             module: "".into(),
             handler: "".into(),
+            mounted: false,
             place: None,
         }
     }
@@ -56,12 +60,14 @@ impl Attributes {
             register_meta_data: annotation.register_meta_data,
             module: module.into(),
             handler: handler.into(),
+            mounted: false,
             place: Some(place),
         }
     }
 
     fn of_route(route: &Route) -> Self {
-        Self::of(&route.annotation, route.place, route.module, route.handler)
+        let own = Self::of(&route.annotation, route.place, route.module, route.handler);
+        Self { mounted: route.mount.is_some(), ..own }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Attributes, Instance, PlanError, Properties, Registration,
-    shenyu::{Shenyu, ShenyuVersion},
+    shenyu::{Shenyu, ShenyuVersion, template},
     soul_2_3_0::Soul230,
     soul_any::SoulAny,
     soul_feb2021::SoulFeb2021,
@@ -141,8 +141,13 @@ impl<'a> Draft<'a> {
         Self { mode: Mode::Full, prefix: "", attributes: None }
     }
 
-    /// Context path, class path and route path, one after the other: no slash is added or taken away.
+    /// Context path, class path and route path, one after the other: no slash is added or taken away. The path of a
+    /// mounted handler is that of a router instead, joined as routers join it and with wildcards for its variables.
     pub(super) fn path_below(&self, context_path: &str) -> String {
+        if self.attributes.is_some_and(|attributes| attributes.mounted) {
+            let path = template::join(&[context_path, self.prefix, self.path()]);
+            return template::pattern(&path).unwrap_or(path);
+        }
         [context_path, self.prefix, self.path()].concat()
     }
 

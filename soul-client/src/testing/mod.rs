@@ -38,6 +38,8 @@ mod reply;
 mod server;
 mod shenyu;
 mod soul;
+#[cfg(feature = "axum")]
+mod unserved;
 
 use std::{
     fmt, io,
@@ -46,6 +48,8 @@ use std::{
 };
 
 pub use reply::{Recorded, Reply};
+#[cfg(feature = "axum")]
+pub use unserved::{unserved, unserved_of};
 
 use crate::plan::Dialect;
 use book::Book;

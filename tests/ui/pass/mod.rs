@@ -9,5 +9,6 @@ pub(crate) mod every_key;
 pub(crate) mod extractors;
 pub(crate) mod functions;
 pub(crate) mod impl_blocks;
+pub(crate) mod mounted;
 pub(crate) mod renamed_crate;
 pub(crate) mod strict_lints;

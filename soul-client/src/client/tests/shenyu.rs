@@ -231,7 +231,7 @@ async fn token_is_shared_and_renewed_when_it_is_refused() {
     // A refusal in words, without the status.
     let mut refuse = true;
     admin.script(move |request| {
-        if std::mem::take(&mut refuse) && request.method == "POST" {
+        if request.method == "POST" && std::mem::take(&mut refuse) {
             return Reply::Text(200, r#"{"code":600,"message":"token is error"}"#.into());
         }
         Reply::Usual
@@ -465,5 +465,87 @@ async fn two_hundred_routes_survive_three_restarts() {
         admin.revoke_tokens();
         admin.up().await.unwrap();
         eventually("all of it", || admin.routes().len() == 200 && admin.instances().len() == 1).await;
+    }
+}
+
+/// Every request of a whole life, as `tests/golden/shenyu_requests.json` has it: order, paths, headers, bodies.
+#[tokio::test]
+async fn whole_life_is_that_of_the_golden_requests() {
+    let text = include_str!("../../../../tests/golden/shenyu_requests.json");
+    let file: serde_json::Value = serde_json::from_str(text).unwrap();
+    for (case, version) in file["cases"].as_array().unwrap().iter().zip(ShenyuVersion::ALL) {
+        assert_eq!(case["version"], version.as_str());
+        let admin = admin(version).await;
+        let config = config(&[&admin])
+            .app_name("orders")
+            .dialect(Dialect::Shenyu(version))
+            // One at a time, so that there is one order.
+            .concurrency(1)
+            .heartbeat_interval(Duration::from_millis(20));
+        let route = |path, desc, handler| {
+            Route::new(Annotation::new(path).desc(desc)).module("orders::api").handler(handler)
+        };
+        let routes = [route("/list", "list orders", "list"), route("/item/{id}", "one order", "item")];
+        let declarations = (&crate::route::Collected::group([], routes)).into();
+        let client =
+            SoulClient::builder(config.build().unwrap()).declarations(declarations).start(LISTENER).unwrap();
+        registered(&client).await;
+        let steps = case["steps"].as_array().unwrap();
+        if steps.iter().any(|step| step["what"] == "heartbeat") {
+            eventually("a heartbeat", || {
+                admin.requests().iter().any(|request| is_event(request, "HEARTBEAT"))
+            })
+            .await;
+        }
+        client.offline().await.unwrap();
+
+        let mut requests = admin.take();
+        requests.dedup_by(|later, earlier| is_event(later, "HEARTBEAT") && is_event(earlier, "HEARTBEAT"));
+        assert_eq!(requests.len(), steps.len(), "{version:?}: {requests:#?}");
+        for (request, step) in requests.iter().zip(steps) {
+            let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
+            assert_eq!(
+                (request.method.as_str(), format!("{}{query}", request.path).as_str()),
+                (step["method"].as_str().unwrap(), step["path"].as_str().unwrap()),
+                "{version:?}"
+            );
+            assert_eq!(request.token.is_some(), step["token"].as_bool().unwrap(), "{version:?}");
+            let Some(body) = step["body"].as_str() else { continue };
+            assert_eq!(request.content_type.as_deref(), file["headers"]["content-type"].as_str());
+            assert_eq!(comparable(&request.body), comparable(body), "{version:?}");
+        }
+    }
+}
+
+/// Without what differs from run to run and machine to machine; the order of members stays.
+fn comparable(body: &str) -> String {
+    let mut text = body.to_owned();
+    for (name, end) in [("\"timeMillis\":", ','), ("\"instanceInfo\":", '}')] {
+        if let Some(start) = text.find(name).map(|start| start + name.len()) {
+            // The text of the machine holds braces of its own and stands last.
+            let end = if end == '}' { text.len() - 1 } else { start + text[start..].find(end).unwrap_or(0) };
+            text.replace_range(start..end, "…");
+        }
+    }
+    text
+}
+
+/// The bounds of the card, for a debug build on a busy machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn registering_is_concurrent_and_pooled() {
+    for (number, delay, bound) in [(1000, 0, 5), (100, 20, 2)] {
+        let admin = admin(ShenyuVersion::V2_7).await;
+        admin.script(move |_| Reply::UsualAfter(Duration::from_millis(delay)));
+        let routes = (0..number).map(|number| crate::plan::Attributes::new(format!("/r/{number}"))).collect();
+        let class = crate::plan::ClassDeclaration::new(Some(crate::plan::Attributes::new("")), routes);
+        let config = config(&[&admin]).dialect(Dialect::Shenyu(ShenyuVersion::V2_7)).build().unwrap();
+        let declarations = crate::plan::ClassDeclarations(vec![class]);
+        let client = SoulClient::builder(config).declarations(declarations).start(LISTENER).unwrap();
+        let begin = std::time::Instant::now();
+        registered(&client).await;
+        let took = begin.elapsed();
+        println!("{number} routes, {delay} ms an answer: {took:?}"); // shown with --nocapture
+        assert!(took < Duration::from_secs(bound), "{took:?}");
+        assert_eq!(admin.routes().len(), number);
     }
 }

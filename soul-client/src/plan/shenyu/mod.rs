@@ -5,7 +5,7 @@
 //! gateway can match, and what an admin would drop or cut in silence is refused here.
 
 mod instance;
-mod template;
+pub(super) mod template;
 mod version;
 
 pub use instance::{Instance, Leave};

@@ -1,7 +1,7 @@
 //! From the path of a router to the pattern of a rule.
 
 /// Joins pieces with exactly one slash between them and one in front. A slash at the end stays.
-pub(super) fn join(pieces: &[&str]) -> String {
+pub(in crate::plan) fn join(pieces: &[&str]) -> String {
     let mut path = String::new();
     for segment in pieces.iter().flat_map(|piece| piece.split('/')).filter(|segment| !segment.is_empty()) {
         path.push('/');
@@ -19,7 +19,7 @@ pub(super) fn join(pieces: &[&str]) -> String {
 /// alike. An admin that is sent `{id}` turns it into `/**` itself, which with two variables makes a pattern that
 /// the gateway chokes on for *every* request of the service (ShenYu specification, section 1.9). What is a
 /// wildcard already stays as it is.
-pub(super) fn pattern(path: &str) -> Result<String, String> {
+pub(in crate::plan) fn pattern(path: &str) -> Result<String, String> {
     let segments: Vec<_> = path.split('/').collect();
     let last = segments.len() - 1;
     let mut written = Vec::with_capacity(segments.len());
