@@ -30,6 +30,9 @@ use crate::{
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
 
+/// What a connection may hold of bodies, beyond the longest head: a slow reader costs no more than that.
+const BUFFER: usize = 16 * 1024;
+
 /// Connections that wait to be accepted, in the system's queue.
 const BACKLOG: u32 = 1024;
 
@@ -317,7 +320,8 @@ impl Listening {
         http.timer(TokioTimer::new())
             .header_read_timeout(config.header_read_timeout)
             .max_headers(config.max_headers)
-            .max_header_size(config.max_head_bytes);
+            .max_header_size(config.max_head_bytes)
+            .max_buf_size(config.max_head_bytes.saturating_add(BUFFER));
         Self {
             http,
             body_idle_timeout: config.body_idle_timeout,

@@ -244,6 +244,10 @@ fn report(snapshot: &Snapshot, previous: Option<&Snapshot>, origin: &Origin) {
         refused = snapshot.refused().len(),
         "a new configuration serves"
     );
+    if selectors == 0 && previous.is_some_and(|previous| previous.size().0 > 0) {
+        // Right if someone deleted them, and what an admin that lost its store looks like.
+        tracing::warn!(%origin, "the configuration has no selector any more, no request finds a way");
+    }
 }
 
 /// Writes what it is given to disk, the latest when several come during one write, until its sender is dropped.
