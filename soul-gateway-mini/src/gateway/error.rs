@@ -51,7 +51,8 @@ pub(super) enum Refusal {
     Malformed(&'static str),
     /// The caller did not send the body it announced.
     #[error("the caller's body {}", match .0 {
-        CallerFault::Broke => "broke off or cannot be read",
+        CallerFault::Left => "broke off",
+        CallerFault::Malformed => "cannot be read",
         CallerFault::Stalled => "paused for too long",
     })]
     Caller(CallerFault),

@@ -137,11 +137,13 @@ pub(super) fn finish(
     mut record: Record<'_>,
     mode: ErrorStatus,
 ) -> Response<AnswerBody> {
+    // It is answered all the same: some that end their side too early still read.
+    let left = matches!(outcome, Err(Refusal::Caller(CallerFault::Left)));
     let response = outcome.unwrap_or_else(|refusal| {
         log(&refusal, &record);
         self::refusal(&refusal, mode).map(AnswerBody::Own)
     });
-    record.tell(response.status());
+    record.tell(if left { CALLER_GONE } else { response.status() });
     response
 }
 
@@ -199,7 +201,9 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
 
 fn http_status(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::Malformed(_) | Refusal::Caller(CallerFault::Broke) => StatusCode::BAD_REQUEST,
+        Refusal::Malformed(_) | Refusal::Caller(CallerFault::Left | CallerFault::Malformed) => {
+            StatusCode::BAD_REQUEST
+        }
         Refusal::Caller(CallerFault::Stalled) => StatusCode::REQUEST_TIMEOUT,
         Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::Future,
+    io,
     pin::Pin,
     sync::{
         Arc, OnceLock,
@@ -35,8 +36,10 @@ pub(crate) enum BodyError {
 /// What a caller did wrong while it sent its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallerFault {
-    /// It broke off, or sent what is no body.
-    Broke,
+    /// It left.
+    Left,
+    /// It sent what is no body.
+    Malformed,
     /// It paused for longer than is allowed.
     Stalled,
 }
@@ -44,10 +47,17 @@ pub(crate) enum CallerFault {
 impl BodyError {
     fn fault(&self) -> CallerFault {
         match self {
-            Self::Broken(_) => CallerFault::Broke,
+            Self::Broken(error) if is_malformed(error) => CallerFault::Malformed,
+            Self::Broken(_) => CallerFault::Left,
             Self::Stalled(_) => CallerFault::Stalled,
         }
     }
+}
+
+/// Whether what came could not be read, where otherwise nothing more came.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|io| matches!(io.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
 }
 
 /// A body that may pause for so long and no longer. The timer exists only while it pauses.
@@ -225,10 +235,15 @@ pub(crate) struct Downloading {
 
 impl AnswerBody {
     /// `lease` goes back to the pool at the body's end, and is given up if the body does not get there.
-    pub(super) fn upstream(incoming: Incoming, pause: Duration, lease: Lease, in_flight: InFlight) -> Self {
+    pub(super) fn upstream(
+        incoming: Incoming,
+        pause: Duration,
+        lease: Option<Lease>,
+        in_flight: InFlight,
+    ) -> Self {
         let ended = incoming.is_end_stream();
         let body = Paced::new(incoming, pause);
-        Self::Upstream(Box::new(Downloading { body, ended, lease: Some(lease), _in_flight: in_flight }))
+        Self::Upstream(Box::new(Downloading { body, ended, lease, _in_flight: in_flight }))
     }
 }
 

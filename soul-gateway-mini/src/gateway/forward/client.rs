@@ -23,6 +23,9 @@ use crate::model::Target;
 /// Header lines an upstream may answer with.
 const MAX_HEADERS: usize = 256;
 
+/// Bytes of the head of an answer, and what a connection may hold of a body that its caller is slow to take.
+const BUFFER: usize = 128 * 1024;
+
 /// How an exchange failed.
 pub(super) enum Failed {
     /// No connection was made: the upstream has seen nothing, and the request is still whole.
@@ -35,6 +38,22 @@ pub(super) enum Failed {
 pub(super) enum ConnectError {
     Refused(io::Error),
     Late(Duration),
+}
+
+impl ConnectError {
+    /// Whether it is the gateway that can open no more connections, whatever the upstream.
+    pub(super) fn is_ours(&self) -> bool {
+        /// "Too many open files", in the system and in the process, on every Unix.
+        const NO_DESCRIPTOR: [i32; 2] = [23, 24];
+        match self {
+            // Out of local ports, out of descriptors.
+            Self::Refused(error) => {
+                error.kind() == io::ErrorKind::AddrNotAvailable
+                    || cfg!(unix) && error.raw_os_error().is_some_and(|code| NO_DESCRIPTOR.contains(&code))
+            }
+            Self::Late(_) => false,
+        }
+    }
 }
 
 /// Why no answer came.
@@ -74,7 +93,7 @@ impl Client {
         stop: CancellationToken,
     ) -> Self {
         let mut http = http1::Builder::new();
-        http.max_headers(MAX_HEADERS);
+        http.max_headers(MAX_HEADERS).max_buf_size(BUFFER);
         Self { pool: Pool::new(max_idle, idle_timeout), http, connect_timeout, connections, stop }
     }
 
@@ -89,7 +108,7 @@ impl Client {
     }
 
     /// Sends `request` and waits for the head of the answer, at most until `deadline` (see [`Upload`] for what
-    /// else the time depends on).
+    /// else the time depends on). The lease is of the connection, if that is still open.
     pub(super) async fn exchange(
         &self,
         target: &Target,
@@ -98,7 +117,7 @@ impl Client {
         which: Connection,
         deadline: Instant,
         timeout: Duration,
-    ) -> Result<(Response<Incoming>, Lease), Failed> {
+    ) -> Result<(Response<Incoming>, Option<Lease>), Failed> {
         let mut which = which;
         loop {
             let mut lease = match self.connection(target, address, which, deadline).await {
@@ -107,12 +126,15 @@ impl Client {
             };
             let upload = request.body().upload();
             lease.carries(upload.clone());
+            let reused = lease.reused;
             let response = lease.sender.try_send_request(*request);
+            let mut lease = Some(lease);
+            let response = answered(response, &mut lease, async |l| l.sender.ready().await.is_err());
             match in_time(response, upload.as_deref(), deadline, timeout).await {
                 Some(Ok(response)) => return Ok((response, lease)),
                 Some(Err(mut error)) => match error.take_message() {
                     // Nothing of it was written. A connection that was idle has just been closed: take another.
-                    Some(unsent) if lease.reused => {
+                    Some(unsent) if reused => {
                         request = Box::new(unsent);
                         which = Connection::Any;
                     }
@@ -123,7 +145,7 @@ impl Client {
                     None => {
                         let cause = match upload.and_then(|upload| upload.caller_fault()) {
                             Some(fault) => SendError::Caller(fault),
-                            None => SendError::Broken { reused: lease.reused, source: error.into_error() },
+                            None => SendError::Broken { reused, source: error.into_error() },
                         };
                         return Err(Failed::Sent { cause });
                     }
@@ -173,6 +195,30 @@ impl Client {
     }
 }
 
+/// The response, also if the connection ended just as the request was handed to it.
+///
+/// The request may then lie in a channel that nobody reads any more, and would wait there for its time to be over:
+/// the channel lives as long as its sender, which is in `lease`. So that is let go once the connection is `closed`,
+/// and the request comes back unsent.
+async fn answered<F: Future, L>(
+    response: F,
+    lease: &mut Option<L>,
+    closed: impl AsyncFnOnce(&mut L) -> bool,
+) -> F::Output {
+    let mut response = std::pin::pin!(response);
+    if let Some(open) = lease {
+        let ended = tokio::select! {
+            biased;
+            response = response.as_mut() => return response,
+            ended = closed(open) => ended,
+        };
+        if ended {
+            *lease = None;
+        }
+    }
+    response.await
+}
+
 /// The response, or `None` if the time is over before.
 async fn in_time<F: Future>(
     response: F,
@@ -187,5 +233,44 @@ async fn in_time<F: Future>(
             return Some(output);
         }
         deadline = upload?.extended(Instant::now(), timeout)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_handed_to_a_connection_that_ended_is_not_waited_for() {
+        // As long as the sender lives, nothing answers.
+        let (sender, response) = tokio::sync::oneshot::channel::<()>();
+        let mut sender = Some(sender);
+        let answer = answered(response, &mut sender, async |_| true);
+        assert!(timeout_at(Instant::now() + Duration::from_secs(5), answer).await.expect("an end").is_err());
+        assert!(sender.is_none());
+    }
+
+    #[tokio::test]
+    async fn an_open_connection_keeps_its_sender() {
+        let (answering, response) = tokio::sync::oneshot::channel();
+        let mut sender = Some(());
+        let mut answering = Some(answering);
+        let answer = answered(response, &mut sender, async |()| {
+            let _ = answering.take().map(|answering| answering.send(7));
+            false
+        });
+        assert_eq!(answer.await, Ok(7));
+        assert_eq!(sender, Some(()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn an_upstream_is_not_blamed_for_what_the_gateway_has_run_out_of() {
+        let refused = |code| ConnectError::Refused(io::Error::from_raw_os_error(code));
+        assert!(refused(24).is_ours(), "EMFILE");
+        assert!(refused(23).is_ours(), "ENFILE");
+        assert!(ConnectError::Refused(io::ErrorKind::AddrNotAvailable.into()).is_ours());
+        assert!(!ConnectError::Refused(io::ErrorKind::ConnectionRefused.into()).is_ours());
+        assert!(!ConnectError::Late(Duration::ZERO).is_ours());
     }
 }

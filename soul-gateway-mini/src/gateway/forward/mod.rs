@@ -268,8 +268,10 @@ impl<'f> Sending<'f> {
                 }
                 Err(Failed::Connect { request, cause }) => {
                     self.request = Some(request);
-                    destination.count_failure();
-                    self.forwarder.suspicion.raise(destination);
+                    if !cause.is_ours() {
+                        destination.count_failure();
+                        self.forwarder.suspicion.raise(destination);
+                    }
                     return Err(Failure { refusal: not_connected(address, cause), unsent: true });
                 }
                 // The upstream closed what it took for idle, just as it was used again.

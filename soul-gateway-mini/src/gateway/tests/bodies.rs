@@ -176,3 +176,29 @@ async fn an_answer_may_come_before_the_body_ends() {
     drop(wire);
     within(upstream).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_caller_that_leaves_inside_its_body_is_counted_as_one_that_left() {
+    let upstream = Upstream::named("one").await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
+    eventually("the body is under way", async || upstream.connections() == 1).await;
+    wire.stream.shutdown().await.unwrap();
+    assert_eq!(wire.response_to("POST").await.status(), 400);
+    let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
+    let left = r#"soul_gateway_requests_total{selector="/http",rule="/http/**",status="499"} 1"#;
+    assert!(metrics.contains(left), "{metrics}");
+    let known = &running.status().await["config"]["selectors"][0]["upstreams"][0];
+    assert_eq!(known["failures"], 0, "{known}");
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_has_a_limit() {
+    let upstream = Upstream::start(|_| {
+        Reply::Last(format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "a".repeat(200_000)).into_bytes())
+    })
+    .await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
+    assert_eq!(get(running.address(), "/http/x").await.status(), 502);
+}
