@@ -111,7 +111,7 @@ impl std::fmt::Display for AdminsRule {
 /// What the builder is told wins over the environment, and that over a file, in whichever order they are given.
 ///
 /// # Files
-/// With the feature `file`, [`from_file`](Self::from_file) reads YAML and TOML with the keys of the Java clients, as
+/// With the feature `file`, `ClientConfig::from_file` reads YAML and TOML with the keys of the Java clients, as
 /// leniently as Spring (`context-path`, `${NAME:otherwise}`):
 ///
 /// | where | what |

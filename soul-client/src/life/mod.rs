@@ -58,7 +58,7 @@ pub async fn serve(
     Life::new(config).serve(listener, router).await
 }
 
-/// What [`serve`] does, in the parts that a service may want otherwise.
+/// What `soul_client::serve` (feature `axum`) does, in the parts that a service may want otherwise.
 #[must_use = "nothing is served until `serve` or `serve_with`"]
 pub struct Life {
     client: SoulClientBuilder,
@@ -120,7 +120,7 @@ impl Life {
         .await
     }
 
-    /// Runs any server; see [`serve`] for what is done around it.
+    /// Runs any server; see `soul_client::serve` (feature `axum`) for what is done around it.
     ///
     /// # Shape
     /// - `address`: what the server is bound to. It must listen already.
