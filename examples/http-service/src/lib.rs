@@ -60,30 +60,9 @@ async fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     writeln!(stdout, "ready http=http://{}", service.local_addr())?;
     stdout.flush()?;
     drop(stdout);
-    shutdown_signal().await;
+    soul_client::stop_signal().await?;
     service.shutdown().await;
     Ok(())
-}
-
-/// Waits for SIGINT or SIGTERM.
-async fn shutdown_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-            (Ok(mut interrupt), Ok(mut terminate)) => {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            _ => std::future::pending().await,
-        }
-    }
-    #[cfg(not(unix))]
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 /// The example in the project's README, so that it is compiled.
