@@ -6,6 +6,9 @@
 )]
 
 pub mod balance;
+// Its links need every feature that it speaks of.
+#[cfg(all(doc, feature = "axum", feature = "file", feature = "macros"))]
+pub mod guide;
 pub mod plan;
 pub mod route;
 #[cfg(all(feature = "http", any(test, feature = "testing")))]

@@ -10,7 +10,7 @@ use super::{
     heart::Heart,
     leave::Farewell,
     report::Reporter,
-    round::{Crew, Item, Outcome, items, message},
+    round::{Crew, Item, Outcome, items, message, routes},
 };
 use crate::{
     backoff::Delays,
@@ -104,7 +104,7 @@ impl<T: Transport> Lane<T> {
             Some(accepted_by) if outcome.left.is_empty() => {
                 self.announcer.accept();
                 self.heart.start();
-                self.report.succeeded(self.items.len(), accepted_by);
+                self.report.succeeded(routes(&self.items), accepted_by);
                 self.delays.reset();
                 self.subject.config.refresh_interval().map(|interval| self.delays.around(interval))
             }

@@ -62,6 +62,11 @@ pub(super) fn items(plan: &RegistrationPlan, dialect: Dialect) -> Arc<[Item]> {
     routes.chain(instances).collect()
 }
 
+/// How many of them are routes.
+pub(super) fn routes(items: &[Item]) -> usize {
+    items.iter().filter(|item| item.of != Of::Instance).count()
+}
+
 /// A body for an admin of this dialect.
 pub(super) fn message(dialect: Dialect, endpoint: &'static str, body: &str) -> Message {
     let needs_login = dialect.shenyu().is_some_and(ShenyuVersion::needs_login);
@@ -131,7 +136,7 @@ impl<T: Transport> Crew<T> {
         let mut start = 0;
         let is_instance = |number: &usize| items.get(*number).is_some_and(|item| item.of == Of::Instance);
         let (instances, routes): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_instance);
-        let all_routes = items.iter().filter(|item| item.of != Of::Instance).count();
+        let all_routes = self::routes(&items);
         let (leaders, others) = part(&items, &routes);
         for leader in leaders {
             let mut alone = JoinSet::new();

@@ -1,6 +1,8 @@
 //! What ends a service from outside.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, time::Duration};
+
+use tokio::time::Instant;
 
 use crate::error::{Error, Kind};
 
@@ -15,11 +17,16 @@ pub async fn stop_signal() -> Result<(), Error> {
     Ok(())
 }
 
+/// Within this time a second signal is the same wish as the first: `timeout` and some shells signal the process and its
+/// group.
+const SAME_WISH: Duration = Duration::from_millis(500);
+
 /// What a program waits for.
 pub(super) struct Signals {
     /// Instead of the system's; resolves once.
     own: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     system: Option<System>,
+    first: Option<Instant>,
 }
 
 impl Signals {
@@ -30,7 +37,7 @@ impl Signals {
         } else {
             None
         };
-        Ok(Self { own, system })
+        Ok(Self { own, system, first: None })
     }
 
     pub(super) async fn next(&mut self) {
@@ -40,13 +47,17 @@ impl Signals {
             return;
         }
         self.again().await;
+        self.first = Some(Instant::now());
     }
 
     /// Another signal; there is none after one's own.
     pub(super) async fn again(&mut self) {
-        match &mut self.system {
-            Some(system) => system.next().await,
-            None => std::future::pending().await,
+        let Some(system) = &mut self.system else { return std::future::pending().await };
+        loop {
+            system.next().await;
+            if self.first.is_none_or(|first| first.elapsed() > SAME_WISH) {
+                return;
+            }
         }
     }
 }

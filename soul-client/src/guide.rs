@@ -1,0 +1,9 @@
+//! Pages for those who come from elsewhere.
+
+/// Coming from the annotations of the Java clients.
+#[doc = include_str!("../docs/from-java.md")]
+pub mod from_java {}
+
+/// Coming from `shenyu-client-rust`.
+#[doc = include_str!("../docs/from-shenyu-client-rust.md")]
+pub mod from_shenyu_client_rust {}
