@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::metrics::Metrics;
-use crate::listen::{Accepted, Acceptor, Patience};
+use crate::listen::{Accepted, Acceptor, Asked, Patience};
 
 /// Bytes of the read buffer of a connection, and so of a request's head. The least hyper takes: thousands of polls
 /// wait with one each.
@@ -91,7 +91,9 @@ impl<S: Service> Connection<S> {
         self.metrics.connections.inc();
         // Answers are small and complete: waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
+        let asked = Asked::default();
         let service = service_fn(|request| {
+            asked.note();
             let answer = self.service.call(request, self.peer);
             async move { Ok::<_, Infallible>(answer.await) }
         });
@@ -108,6 +110,7 @@ impl<S: Service> Connection<S> {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection => ended,
+                    () = asked.nothing() => Ok(()),
                     () = end.abort.cancelled() => Ok(()),
                 }
             }

@@ -25,7 +25,7 @@ use url::Url;
 use super::{GatewayConfig, GatewayError, Requests, forward::Forwarder, probe, status};
 use crate::{
     causes::chain,
-    listen::{Accepted, Acceptor, Patience},
+    listen::{Accepted, Acceptor, Asked, Patience},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
@@ -384,8 +384,10 @@ fn connection(
     async move {
         // Without it answers only get slower.
         let _ = stream.set_nodelay(true);
-        let (requests, peer) = (&*requests, &peer);
+        let asked = Asked::default();
+        let (requests, peer, asked) = (&*requests, &peer, &asked);
         let service = service_fn(move |request| async move {
+            asked.note();
             Ok::<_, std::convert::Infallible>(requests.answer(request, peer).await)
         });
         let mut connection =
@@ -395,7 +397,10 @@ fn connection(
                 ended = connection.as_mut() => return ended,
                 () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
             }
-            connection.as_mut().await
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = asked.nothing() => Ok(()),
+            }
         };
         if let Some(Err(error)) = cut.run_until_cancelled(served).await {
             // A caller that went away, sent nonsense, or was left without the rest of an answer.

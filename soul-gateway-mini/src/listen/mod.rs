@@ -1,7 +1,9 @@
 //! What admin and gateway do alike with the connections they take.
 
 mod accept;
+mod asked;
 mod patience;
 
 pub(crate) use accept::{Accepted, Acceptor};
+pub(crate) use asked::Asked;
 pub(crate) use patience::Patience;

@@ -88,3 +88,41 @@ async fn live_upstreams_are_probed() {
     let back = image.wait_for(|image| handle(image).contains(&format!(":{dead_port}\"")));
     tokio::time::timeout(Duration::from_secs(20), back).await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn half_a_head_does_not_hold_up_the_end_and_half_a_body_is_waited_for() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let drain_timeout = Duration::from_secs(600);
+    let running =
+        Running::start(AdminConfig { drain_timeout, header_timeout: drain_timeout, ..config() }).await;
+    let connect = || tokio::net::TcpStream::connect(running.admin.local_addr());
+    let mut half_head = connect().await.unwrap();
+    half_head.write_all(b"GET /healthz HTTP/1.1\r\nHo").await.unwrap();
+    let mut half_body = connect().await.unwrap();
+    let (first, rest) = FEB[0].split_at(20);
+    let length = FEB[0].len();
+    // The interim answer says that the request was taken on.
+    let head = format!(
+        "POST /soul-client/springmvc-register HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+    );
+    half_body.write_all(head.as_bytes()).await.unwrap();
+    let mut interim = [0; 25];
+    half_body.read_exact(&mut interim).await.unwrap();
+    assert_eq!(interim, *b"HTTP/1.1 100 Continue\r\n\r\n");
+    half_body.write_all(first.as_bytes()).await.unwrap();
+
+    let Running { admin, .. } = running;
+    let ended = tokio::spawn(admin.shutdown());
+    let limit = Duration::from_secs(30);
+    let mut nothing = Vec::new();
+    tokio::time::timeout(limit, half_head.read_to_end(&mut nothing)).await.unwrap().unwrap();
+    assert_eq!(nothing, b"");
+    assert!(!ended.is_finished());
+    half_body.write_all(rest.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    tokio::time::timeout(limit, half_body.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.ends_with("\r\n\r\nsuccess"), "{answer}");
+    tokio::time::timeout(limit, ended).await.unwrap().unwrap();
+}

@@ -27,6 +27,8 @@ async fn requests_in_flight_end_before_the_gateway_does() {
     let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
     let address = running.address();
     let mut idle = Wire::connect(address).await;
+    let mut half = Wire::connect(address).await;
+    half.send("GET /http/x HTTP/1.1\r\nHo").await;
     let mut busy = Wire::connect(address).await;
     busy.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
     eventually("the request arrives", async || upstream.seen().len() == 1).await;
@@ -35,6 +37,7 @@ async fn requests_in_flight_end_before_the_gateway_does() {
     let ending = tokio::spawn(running.gateway.shutdown());
     eventually("it says so", async || get(status, "/readyz").await.text() == "draining\n").await;
     assert!(idle.is_closed().await, "an idle connection is closed at once");
+    assert!(half.is_closed().await, "half a head is not waited for");
     let answer = busy.response_to("GET").await;
     assert_eq!((answer.text().as_str(), answer.values("connection")), ("done", vec!["close"]));
     assert_eq!(within(ending).await.unwrap(), Drained::All);
@@ -204,6 +207,9 @@ async fn the_log_tells_of_a_request_in_souls_words() {
     let lines = Lines::default();
     let writer = lines.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    // While there is one subscriber alone, tracing asks the thread on which a line is first reached whether anybody wants
+    // it, for all threads: that of another test does not.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _guard = tracing::subscriber::set_default(subscriber);
     let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
     get(running.address(), "/http/order/findById?id=95").await;

@@ -1,0 +1,34 @@
+//! Connections that have asked nothing yet, at the end.
+
+use std::{
+    future::pending,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+
+/// How long a head that is on its way may take to arrive after the server was told to stop.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Whether a connection has brought a whole request so far.
+///
+/// hyper ends an idle connection at once when it is told to stop, but where half of the first head has come it waits
+/// for the rest, as long as a head may take: one such caller would hold up the end of the process.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(AtomicBool);
+
+impl Asked {
+    /// A request has come.
+    pub(crate) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// To be awaited from the stop on: returns if nothing has been asked soon after, which is owed no answer.
+    pub(crate) async fn nothing(&self) {
+        sleep(GRACE).await;
+        if self.0.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
+    }
+}
