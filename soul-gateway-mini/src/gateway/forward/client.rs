@@ -3,19 +3,20 @@
 //! Connecting and sending are separate steps, so that it is known of every failure whether the upstream can have
 //! seen any of the request.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use http::{Request, Response};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use tokio::{
-    net::TcpStream,
+    net::{TcpStream, lookup_host},
     time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     body::{CallerFault, RequestBody, Upload},
+    names::Names,
     pool::{Lease, Pool},
 };
 use crate::model::Target;
@@ -78,6 +79,7 @@ pub(super) enum Connection {
 /// The client for all upstreams.
 pub(super) struct Client {
     pool: Arc<Pool>,
+    names: Arc<Names>,
     http: http1::Builder,
     connect_timeout: Duration,
     connections: TaskTracker,
@@ -94,12 +96,20 @@ impl Client {
     ) -> Self {
         let mut http = http1::Builder::new();
         http.max_headers(MAX_HEADERS).max_buf_size(BUFFER);
-        Self { pool: Pool::new(max_idle, idle_timeout), http, connect_timeout, connections, stop }
+        Self {
+            pool: Pool::new(max_idle, idle_timeout),
+            names: Names::new(stop.clone()),
+            http,
+            connect_timeout,
+            connections,
+            stop,
+        }
     }
 
-    /// Closes what has been idle for too long, again and again.
+    /// Closes and forgets what has been idle for too long, again and again.
     pub(super) fn sweep(&self) -> impl Future<Output = ()> + Send + use<> {
-        Arc::clone(&self.pool).sweep_for_ever()
+        let names = Arc::clone(&self.names);
+        Arc::clone(&self.pool).sweep_for_ever(move || names.sweep())
     }
 
     /// How many connections are open.
@@ -177,7 +187,7 @@ impl Client {
     }
 
     async fn connect(&self, target: &Target) -> io::Result<http1::SendRequest<RequestBody>> {
-        let stream = TcpStream::connect((target.host(), target.port())).await?;
+        let stream = TcpStream::connect(&*self.addresses(target).await?).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) =
             self.http.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
@@ -187,6 +197,15 @@ impl Client {
             stop.run_until_cancelled_owned(connection).await;
         });
         Ok(sender)
+    }
+
+    async fn addresses(&self, target: &Target) -> io::Result<Arc<[SocketAddr]>> {
+        let (host, port) = (target.host(), target.port());
+        let lookup = || {
+            let host = host.to_owned();
+            async move { Ok(lookup_host((host, port)).await?.collect()) }
+        };
+        self.names.addresses(host, port, lookup).await
     }
 
     /// Closes the connections that wait.

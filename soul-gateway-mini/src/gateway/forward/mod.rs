@@ -11,6 +11,7 @@
 mod body;
 mod client;
 mod headers;
+mod names;
 mod pool;
 
 use std::{sync::Arc, time::Duration};

@@ -76,12 +76,13 @@ impl Pool {
         }
     }
 
-    /// Closes what has been idle for too long, again and again.
-    pub(super) async fn sweep_for_ever(self: Arc<Self>) {
+    /// Closes what has been idle for too long, again and again, and does what else is to be done then.
+    pub(super) async fn sweep_for_ever(self: Arc<Self>, also: impl Fn()) {
         let mut ticks = tokio::time::interval(self.idle_timeout.max(SWEEP_INTERVAL_MIN));
         loop {
             ticks.tick().await;
             self.sweep();
+            also();
         }
     }
 
