@@ -90,8 +90,10 @@ impl<T: Transport> Lane<T> {
         };
         if let Err(cause) = looked {
             self.heart.still();
-            self.crew.fail_all(self.items_expected(), &cause);
-            return Some(self.failed(&Outcome { left: Vec::new(), cause: Some(cause), accepted_by: None }));
+            let all = self.items_expected();
+            self.crew.fail_all(all, &cause);
+            let left = (0..all).collect();
+            return Some(self.failed(&Outcome { left, cause: Some(cause), accepted_by: None }));
         }
         if self.pending.is_empty() {
             self.pending = (0..self.items.len()).collect();
