@@ -8,4 +8,5 @@ pub mod model;
 pub mod sync;
 
 mod causes;
+mod dial;
 mod listen;

@@ -8,24 +8,27 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use soul_client::balance::{Health, UpstreamState};
 use tokio::{
-    net::TcpStream,
     task::JoinSet,
     time::{MissedTickBehavior, interval_at, timeout},
 };
 
-use crate::sync::{ConfigSync, Destination, Snapshot};
+use crate::{
+    dial::{self, Dialer},
+    sync::{ConfigSync, Destination, Snapshot},
+};
 
 /// Probes under way at once; one round over many dead upstreams takes little more than one timeout.
 const AT_ONCE: usize = 256;
 
 /// Probes every upstream of the serving configuration once an interval, for ever.
 pub(super) async fn rounds(sync: ConfigSync, interval: Duration, limit: Duration) {
+    let dialer = Dialer::new();
     let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         if let Some(snapshot) = sync.snapshot() {
-            round(&snapshot, limit).await;
+            round(&snapshot, &dialer, limit).await;
         }
     }
 }
@@ -36,14 +39,15 @@ struct Probed {
     states: Vec<Arc<UpstreamState>>,
 }
 
-async fn round(snapshot: &Snapshot, limit: Duration) {
+async fn round(snapshot: &Snapshot, dialer: &Dialer, limit: Duration) {
     let mut probes = JoinSet::new();
     for probed in addresses(snapshot) {
         while probes.len() >= AT_ONCE {
             probes.join_next().await;
         }
+        let dialer = dialer.clone();
         probes.spawn(async move {
-            let health = probe(&probed.destination, limit).await;
+            let health = probe(&probed.destination, &dialer, limit).await;
             conclude(&probed, health);
         });
     }
@@ -64,10 +68,10 @@ fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = Probed> + use<> {
 }
 
 /// Whether a TCP connection can be made.
-async fn probe(destination: &Destination, limit: Duration) -> Health {
-    let target = destination.target();
-    match timeout(limit, TcpStream::connect((target.host(), target.port()))).await {
-        Ok(Ok(_)) => Health::Up,
+async fn probe(destination: &Destination, dialer: &Dialer, limit: Duration) -> Health {
+    let connected = async { dial::connect(dialer.resolve(destination.target()).await?).await };
+    match timeout(limit, connected).await {
+        Ok(Ok(())) => Health::Up,
         Ok(Err(_)) | Err(_) => Health::Down,
     }
 }
