@@ -1,5 +1,6 @@
 //! The process: reads its settings, wires the parts, announces them, runs until a signal, drains.
 
+mod descriptors;
 mod logging;
 mod signals;
 
@@ -43,6 +44,7 @@ where
         Err(error) => return ExitCode::from(error.report()),
     };
     logging::start(&settings);
+    descriptors::raise_limit();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(run(settings));

@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use soul_tests::harness::{Upstream, eventually, free_addr, own_address};
+use soul_tests::harness::{DEADLINE, Upstream, eventually, free_addr, own_address};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
 
 use crate::program;
 
@@ -181,4 +186,21 @@ async fn more_connections_than_can_be_counted_are_no_limit() {
     let running = program().start(&args).await;
     let url = format!("{}/healthz", running.address("admin"));
     assert_eq!(reqwest::get(&url).await.expect("an answer").status(), 200);
+}
+
+#[tokio::test]
+async fn a_low_limit_of_open_files_is_raised() {
+    let args = ["admin", "--data-dir", "memory", "--admin-listen", &free()];
+    let running = program().descriptors(48).start(&args).await;
+    let address = running.address("admin").replace("http://", "");
+    let mut held = Vec::new();
+    for number in 0..150 {
+        let mut connection = TcpStream::connect(&address).await.expect("connect");
+        connection.write_all(b"GET /healthz HTTP/1.1\r\nHost: admin\r\n\r\n").await.expect("ask");
+        let mut answer = [0; 15];
+        let read = timeout(DEADLINE, connection.read_exact(&mut answer)).await;
+        read.unwrap_or_else(|_| panic!("no answer on connection {number}")).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        held.push(connection);
+    }
 }

@@ -20,6 +20,7 @@ use super::{admin::AdminApi, gateway::GatewayApi, wait::DEADLINE};
 pub struct Program {
     path: &'static str,
     variables: Vec<(String, String)>,
+    descriptors: Option<u32>,
 }
 
 /// What a process said and how it ended.
@@ -37,7 +38,7 @@ impl Program {
     /// The executable at `path`; its environment has no settings of the person running the tests.
     #[must_use]
     pub fn new(path: &'static str) -> Self {
-        Self { path, variables: Vec::new() }
+        Self { path, variables: Vec::new(), descriptors: None }
     }
 
     /// Sets an environment variable.
@@ -47,8 +48,22 @@ impl Program {
         self
     }
 
+    /// Starts it with so few open files allowed; it may raise that itself, as after `ulimit -S -n`.
+    #[must_use]
+    pub fn descriptors(mut self, allowed: u32) -> Self {
+        self.descriptors = Some(allowed);
+        self
+    }
+
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(self.path);
+        let mut command = match self.descriptors {
+            None => Command::new(self.path),
+            Some(allowed) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -S -n {allowed} && exec \"$0\" \"$@\""), self.path]);
+                shell
+            }
+        };
         for (variable, _) in std::env::vars_os() {
             let name = variable.to_string_lossy();
             if name.starts_with("SOUL_") || name == "RUST_LOG" {
