@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
+use soul_client::wire::gson::GsonError;
 use thiserror::Error;
 
 use super::{
@@ -39,6 +40,9 @@ pub enum AdminError {
         #[source]
         source: DamagedRow,
     },
+    /// A group of the configuration cannot be written as JSON, so that there is nothing to give to gateways.
+    #[error("write a group of the configuration as JSON")]
+    Render(#[source] GsonError),
     /// Opening the store was given up.
     #[error("open the store")]
     Interrupted(#[source] tokio::task::JoinError),
@@ -49,6 +53,7 @@ impl AdminError {
         match error {
             OpenError::Persist(error) => Self::Store(error),
             OpenError::Row(source) => Self::Row { data, source },
+            OpenError::Render(source) => Self::Render(source),
         }
     }
 }

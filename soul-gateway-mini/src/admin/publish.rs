@@ -65,12 +65,19 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// A publisher whose first image is of this store.
-    pub(crate) fn new(store: Arc<Store>, now_ms: i64) -> Self {
-        let groups = ConfigGroup::ALL.map(|group| Arc::new(render(store.group(group), now_ms)));
+    ///
+    /// # Errors
+    /// If a group cannot be written: there is no former image to keep, and an empty one would be news to gateways.
+    pub(crate) fn new(store: Arc<Store>, now_ms: i64) -> Result<Self, GsonError> {
+        let [app_auth, plugin, rule, selector, meta_data] = ConfigGroup::ALL.map(|group| {
+            let image = render(store.group(group), now_ms)?;
+            Ok::<_, GsonError>(Arc::new(image))
+        });
+        let groups = [app_auth?, plugin?, rule?, selector?, meta_data?];
         let image = Arc::new(ConfigImage { revision: store.revision(), groups });
         let fetch = std::array::from_fn(|_| Arc::default());
         let published = Arc::new(Published { store, image: Arc::clone(&image), fetch });
-        Self { published: watch::Sender::new(published), image: watch::Sender::new(image) }
+        Ok(Self { published: watch::Sender::new(published), image: watch::Sender::new(image) })
     }
 
     /// The newest state, for the admin's own parts.
@@ -104,11 +111,15 @@ impl Publisher {
         let mut fetch = before.fetch.clone();
         let groups = ConfigGroup::ALL.map(|group| {
             let at = group as usize;
+            let former = before.image.group(group);
             if !changed[at] {
-                return Arc::clone(before.image.group(group));
+                return Arc::clone(former);
             }
-            fetch[at] = Arc::default();
-            Arc::new(render(store.group(group), later(before.image.group(group), now_ms)))
+            let image = or_former(render(store.group(group), later(former, now_ms)), former);
+            if !Arc::ptr_eq(&image, former) {
+                fetch[at] = Arc::default();
+            }
+            image
         });
         let image = Arc::new(ConfigImage { revision: store.revision(), groups });
         self.send(Published { store, image, fetch });
@@ -139,17 +150,26 @@ fn later(before: &GroupImage, now_ms: i64) -> i64 {
 }
 
 /// The exact Gson text of a group, and its md5.
-fn render(data: GroupData, now_ms: i64) -> GroupImage {
-    let text = match &data {
+///
+/// # Errors
+/// Never for the entries of today, which are structs of texts, numbers and flags: Gson refuses no such value.
+fn render(data: GroupData, now_ms: i64) -> Result<GroupImage, GsonError> {
+    let json = match &data {
         GroupData::AppAuth(list) => gson::to_soul(list),
         GroupData::Plugin(list) => gson::to_soul(list),
         GroupData::Rule(list) => gson::to_soul(list),
         GroupData::Selector(list) => gson::to_soul(list),
         GroupData::MetaData(list) => gson::to_soul(list),
-    };
-    // The entries are structs of texts, numbers and flags, which have no value Gson refuses.
-    let json = text.unwrap_or_else(|_| "[]".to_owned());
-    GroupImage { data, md5: md5_hex(&json), json, last_modify_time: now_ms }
+    }?;
+    Ok(GroupImage { data, md5: md5_hex(&json), json, last_modify_time: now_ms })
+}
+
+/// What was rendered, else the image that gateways have: an old configuration serves, an empty one does not.
+fn or_former(rendered: Result<GroupImage, GsonError>, former: &Arc<GroupImage>) -> Arc<GroupImage> {
+    rendered.map(Arc::new).unwrap_or_else(|error| {
+        tracing::error!(group = %former.data.group(), %error, "a group cannot be written, gateways keep the former");
+        Arc::clone(former)
+    })
 }
 
 /// The group as a Java admin's `/configs/fetch` writes it: the Gson text read back, then written with nulls.
@@ -174,7 +194,7 @@ mod tests {
     use crate::admin::store::{Command, Edit, PluginPatch, Snowflake};
 
     fn publisher() -> Publisher {
-        Publisher::new(Arc::new(Store::new(Snowflake::new(1, 1))), 1_000)
+        Publisher::new(Arc::new(Store::new(Snowflake::new(1, 1))), 1_000).unwrap()
     }
 
     fn set_enabled(publisher: &Publisher, enabled: bool) {
@@ -208,6 +228,16 @@ mod tests {
             assert_eq!(same, group != ConfigGroup::Plugin, "{group}");
         }
         assert_eq!(after.group(ConfigGroup::Plugin).last_modify_time, 2_000);
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_written_stays_as_it_was() {
+        let image = Arc::clone(&publisher().image().borrow());
+        let former = image.group(ConfigGroup::Plugin);
+        let error = gson::to_soul(&f64::NAN).unwrap_err();
+        assert!(Arc::ptr_eq(&or_former(Err(error), former), former));
+        let next = GroupImage { last_modify_time: 2_000, ..(**former).clone() };
+        assert_eq!(*or_former(Ok(next.clone()), former), next);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use soul_client::wire::gson::GsonError;
 use thiserror::Error;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -116,6 +117,8 @@ pub(crate) enum OpenError {
     Persist(#[from] PersistError),
     #[error(transparent)]
     Row(#[from] DamagedRow),
+    #[error("write a group of the configuration as JSON")]
+    Render(#[from] GsonError),
 }
 
 /// The state that the writer owns.
@@ -149,7 +152,7 @@ pub(crate) fn open(
         }
     };
     let store = Arc::new(store);
-    let publisher = Publisher::new(Arc::clone(&store), clock.now_ms());
+    let publisher = Publisher::new(Arc::clone(&store), clock.now_ms())?;
     let (trouble, trouble_seen) = watch::channel(None);
     let (jobs, queue) = mpsc::channel(QUEUE);
     let handle = StoreHandle {
