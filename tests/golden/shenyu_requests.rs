@@ -6,6 +6,7 @@ use soul_client::{
     Dialect, RegistrationPlan, ShenyuVersion,
     plan::{ClassDeclarations, Properties},
     route::{Annotation, Collected, Route},
+    wire::shenyu::InstanceInfo,
 };
 
 #[derive(Deserialize)]
@@ -57,6 +58,7 @@ fn every_release_is_sent_its_requests() {
         properties.app_name = Some("orders".into());
         properties.port = Some("3000".into());
         properties.time_millis = Some(1_752_000_000_000);
+        properties.instance_info = Some(InstanceInfo::default());
         let plan = RegistrationPlan::new(&properties, &declarations()).unwrap();
         assert_eq!(plan.failures(), []);
 

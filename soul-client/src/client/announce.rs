@@ -11,6 +11,7 @@ use crate::{
     config::{AdminUrl, ClientConfig},
     error::Error,
     plan::{ClassDeclarations, Dialect, RegistrationPlan},
+    wire::shenyu::InstanceInfo,
 };
 
 /// Everything a plan is made of but the address.
@@ -29,6 +30,7 @@ impl Subject {
         properties.dialect = dialect;
         let since = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
         properties.time_millis = i64::try_from(since.as_millis()).ok();
+        properties.instance_info = Some(this_machine());
         Ok(RegistrationPlan::new(&properties, &self.declarations)?)
     }
 
@@ -39,6 +41,17 @@ impl Subject {
     /// Whether the address follows from the settings alone.
     fn is_given(&self) -> bool {
         self.config.host().is_some() || !self.listener.ip().to_canonical().is_unspecified()
+    }
+}
+
+/// What heartbeats tell of the machine, as far as the standard library knows it.
+fn this_machine() -> InstanceInfo {
+    let processors = std::thread::available_parallelism().ok();
+    InstanceInfo {
+        arch: Some(std::env::consts::ARCH.to_owned()),
+        operating_system: Some(std::env::consts::OS.to_owned()),
+        available_processors: processors.and_then(|number| u32::try_from(number.get()).ok()),
+        total_memory_size_gb: None,
     }
 }
 

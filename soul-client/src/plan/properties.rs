@@ -1,7 +1,7 @@
 //! What a configuration says, before anything is made of it.
 
 use super::{Dialect, java};
-use crate::route::RpcType;
+use crate::{route::RpcType, wire::shenyu::InstanceInfo};
 
 /// The properties of a Soul client, as text and possibly absent, exactly as a configuration gives them.
 ///
@@ -44,6 +44,8 @@ pub struct Properties {
     pub add_prefixed: bool,
     /// ShenYu only: when the service started, milliseconds since 1970.
     pub time_millis: Option<i64>,
+    /// ShenYu 2.7.0.3 and later: what heartbeats tell of this machine; `None` leaves it out.
+    pub instance_info: Option<InstanceInfo>,
 }
 
 impl Properties {
@@ -66,6 +68,7 @@ impl Properties {
             protocol: "http://".to_owned(),
             add_prefixed: false,
             time_millis: None,
+            instance_info: None,
         }
     }
 

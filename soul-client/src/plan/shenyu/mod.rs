@@ -24,10 +24,7 @@ use crate::{
     route::{Place, RpcType},
     wire::{
         gson,
-        shenyu::{
-            DEFAULT_NAMESPACE, EventType, InstanceInfo, MetaDataRegisterDto, RPC_TYPE_HTTP, UriRegisterDto,
-            paths,
-        },
+        shenyu::{DEFAULT_NAMESPACE, EventType, MetaDataRegisterDto, RPC_TYPE_HTTP, UriRegisterDto, paths},
     },
 };
 
@@ -226,9 +223,8 @@ impl Shenyu {
         };
         let heartbeat = match self.0.heartbeat {
             Some(_) => {
-                let info =
-                    if self.0.instance_info { Some(json(&InstanceInfo::of_this_machine())?) } else { None };
-                Some(body(EventType::Heartbeat, info)?)
+                let info = properties.instance_info.as_ref().filter(|_| self.0.instance_info);
+                Some(body(EventType::Heartbeat, info.map(json).transpose()?)?)
             }
             None => None,
         };

@@ -3,7 +3,7 @@
 use crate::{
     plan::{ClassDeclarations, Dialect, Properties, RegistrationPlan, ShenyuVersion},
     route::{Annotation, Class, Collected, Route},
-    wire::shenyu::MetaDataRegisterDto,
+    wire::shenyu::{InstanceInfo, MetaDataRegisterDto},
 };
 
 fn properties(version: ShenyuVersion) -> Properties {
@@ -163,4 +163,19 @@ fn slashes_at_the_end_of_an_admin_are_dropped() {
         plan(&properties(ShenyuVersion::V2_7), &[route("/a")]).servers(),
         ["http://a:1", "http://b:2"]
     );
+}
+
+#[test]
+fn heartbeats_of_2_7_tell_of_the_machine_they_are_given() {
+    for (version, told) in [(ShenyuVersion::V2_7_0, false), (ShenyuVersion::V2_7, true)] {
+        let mut properties = properties(version);
+        let beat = |properties: &Properties| {
+            let plan = plan(properties, &[route("/x")]);
+            plan.instances()[0].heartbeat().map(str::to_owned)
+        };
+        assert!(beat(&properties).is_none_or(|body| !body.contains("instanceInfo")), "{version:?}");
+        properties.instance_info = Some(InstanceInfo { available_processors: Some(4), ..Default::default() });
+        let info = r#""instanceInfo":"{\"availableProcessors\":4}"}"#;
+        assert_eq!(beat(&properties).is_some_and(|body| body.ends_with(info)), told, "{version:?}");
+    }
 }
