@@ -9,4 +9,6 @@ pub mod sync;
 
 mod causes;
 mod dial;
+#[cfg(test)]
+mod exposition;
 mod listen;

@@ -1,13 +1,13 @@
 //! What the admin counts, for Prometheus. Names begin with `soul_admin_` and end with the unit.
 
 use prometheus_client::{
-    encoding::text::encode,
+    encoding::prometheus_text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 
-/// Media type of [`Metrics::encode`].
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Media type of [`Metrics::encode`]: the format that every Prometheus and `promtool` read, as of the gateway.
+pub(crate) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// Upper bounds in seconds for what waits for a disk or for the network.
 const SECONDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 3.0, 10.0];
@@ -149,7 +149,7 @@ impl Metrics {
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = prometheus_text::encode(&mut text, &self.registry);
         text
     }
 }
@@ -161,6 +161,7 @@ fn state(alive: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition;
 
     #[test]
     fn names_carry_part_and_unit() {
@@ -169,8 +170,9 @@ mod tests {
         metrics.commit_seconds.observe(0.002);
         metrics.count_upstreams(2, 1);
         let text = metrics.encode();
+        exposition::check(&text);
         for line in [
-            "# HELP soul_admin_registrations Registrations by how they ended.",
+            "# HELP soul_admin_registrations_total Registrations by how they ended.",
             "soul_admin_registrations_total{outcome=\"changed\"} 1",
             "soul_admin_upstreams{state=\"dead\"} 1",
             "soul_admin_commit_seconds_count 1",

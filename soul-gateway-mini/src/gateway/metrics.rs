@@ -17,7 +17,7 @@ use super::{plugin::divide::Selector, status::Watched};
 use crate::sync::{Destination, Snapshot};
 
 /// The type of the text, as scrapers want it named.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
 
 /// Sum of seconds, and the count of each bucket by its upper bound.
 type Distribution = (f64, Vec<(f64, u64)>);

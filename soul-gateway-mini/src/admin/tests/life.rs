@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::{registration::FEB, *};
-use crate::admin::AdminError;
+use crate::{admin::AdminError, exposition};
 
 #[tokio::test]
 async fn what_was_registered_is_there_after_a_restart() {
@@ -48,9 +48,11 @@ async fn status_shows_the_whole() {
     assert_eq!((&status["part"], &status["revision"]), (&json!("admin"), &json!(1)));
     assert_eq!((&status["counts"]["upstreams"], &status["counts"]["rules"]), (&json!(1), &json!(1)));
     assert_eq!(status["store"]["durable"], json!(false));
-    let (_, metrics) = running.get("/metrics").await;
+    let response = running.client.get(running.url("/metrics")).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], exposition::CONTENT_TYPE);
+    let metrics = response.text().await.unwrap();
     assert!(metrics.contains("soul_admin_registrations_total{outcome=\"changed\"} 1"), "{metrics}");
-    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    exposition::check(&metrics);
 }
 
 #[tokio::test]

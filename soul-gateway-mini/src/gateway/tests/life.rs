@@ -15,6 +15,7 @@ use super::{
     peers::{Reply, Upstream, Wire, ask, eventually, get, within},
     setup::{Running, config, handle, rule, selector, service, upstreams},
 };
+use crate::exposition;
 
 const POST: &str = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -151,7 +152,10 @@ async fn counters_and_turns_outlive_changes() {
         answers.push(get(running.address(), "/http/x").await.text());
     }
     assert_eq!(answers, ["one", "two", "one", "two", "one", "two"]);
-    let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
+    let response = get(running.gateway.status_addr(), "/metrics").await;
+    assert_eq!(response.values("content-type"), [exposition::CONTENT_TYPE]);
+    let metrics = response.text();
+    exposition::check(&metrics);
     let count = r#"soul_gateway_requests_total{selector="/http",rule="/http/**",status="200"} 6"#;
     assert!(metrics.contains(count), "{metrics}");
     assert!(
