@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Problem;
+use crate::{error::Problem, wire::gson::GsonError};
 
 /// What the properties lack, by field, beside what the Java client says to the same properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,11 @@ impl PlanError {
     /// Ours alone: Java would have gone on.
     pub(super) fn ours(problems: Vec<Problem>) -> Self {
         Self { problems, java: None }
+    }
+
+    /// A body that is no JSON.
+    pub(super) fn unwritable(error: GsonError) -> Self {
+        Self::ours(vec![Problem::new("body", format!("write it as JSON: {error}"))])
     }
 
     /// What is wrong, by property, with the remedy.

@@ -82,6 +82,12 @@ impl Properties {
         java::parse_int(self.port.as_deref()).filter(|port| (1..=65_535).contains(port))
     }
 
+    /// The admins between the commas, trimmed; blank ones are none.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &str> {
+        let list = self.server_lists.iter().flat_map(|list| list.split(','));
+        list.map(str::trim).filter(|server| !server.is_empty())
+    }
+
     pub(super) fn host_or_local(&self) -> String {
         if java::is_blank(self.host.as_deref()) {
             return self.local_ip.clone();

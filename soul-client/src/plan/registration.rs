@@ -4,7 +4,6 @@ use std::{cmp::Ordering, fmt};
 
 use super::PlanError;
 use crate::{
-    error::Problem,
     route::Place,
     wire::{gson, soul::MetaDataRegisterDto},
 };
@@ -40,9 +39,7 @@ pub(super) struct Label {
 
 impl Registration {
     pub(super) fn new<T: serde::Serialize>(label: Label, dto: &T) -> Result<Self, PlanError> {
-        let body = gson::to_plain(dto).map_err(|error| {
-            PlanError::ours(vec![Problem::new("body", format!("write it as JSON: {error}"))])
-        })?;
+        let body = gson::to_plain(dto).map_err(PlanError::unwritable)?;
         let Label { endpoint, path, rule_name, rpc_type, place, has_meta_data } = label;
         Ok(Self {
             endpoint,

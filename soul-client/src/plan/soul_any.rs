@@ -6,10 +6,9 @@ use super::{
     java,
     registration::Label,
     soul_2_3_0::missing_servers,
-    soul_feb2021::{missing_app_name, missing_context_path, rule_name_unless_blank},
+    soul_feb2021::{missing_app_name, missing_context_path, no_port, rule_name_unless_blank},
 };
 use crate::{
-    error::Problem,
     route::RpcType,
     wire::soul::{UnifiedRegisterDto, paths},
 };
@@ -27,11 +26,7 @@ impl Rules for SoulAny {
             problems.push(missing_app_name());
         }
         if properties.port_number().is_none() {
-            let text = properties.port.as_deref().unwrap_or_default();
-            problems.push(Problem::new(
-                "port",
-                format!("`{text}` is no port: set the one that the service listens on"),
-            ));
+            problems.push(no_port(properties));
         }
         if problems.is_empty() { Ok(()) } else { Err(PlanError::ours(problems)) }
     }
@@ -45,8 +40,7 @@ impl Rules for SoulAny {
     }
 
     fn servers(&self, properties: &Properties) -> Vec<String> {
-        let list = properties.server_lists.iter().flat_map(|list| list.split(','));
-        list.map(str::trim).filter(|server| !server.is_empty()).map(str::to_owned).collect()
+        properties.servers().map(str::to_owned).collect()
     }
 
     fn register(&self, properties: &Properties, draft: &Draft<'_>) -> Result<Registration, PlanError> {

@@ -139,6 +139,12 @@ pub(super) fn missing_context_path() -> Problem {
     Problem::new("contextPath", "is blank: set the prefix that names the service, for example `/order`")
 }
 
+/// For the dialects of ours, which want a port that can be reached.
+pub(super) fn no_port(properties: &Properties) -> Problem {
+    let text = properties.port.as_deref().unwrap_or_default();
+    Problem::new("port", format!("`{text}` is no port: set the one that the service listens on"))
+}
+
 pub(super) fn missing_app_name() -> Problem {
     Problem::new("appName", "is blank: set the name of the application (`spring.application.name` in Java)")
 }

@@ -6,12 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::{PlanError, Registration, RegistrationPlan, java, plan_error::Exception};
-use crate::{
-    error::Problem,
-    wire::{
-        gson,
-        soul::{MetaDataRegisterDto, UriRegisterDto},
-    },
+use crate::wire::{
+    gson,
+    soul::{MetaDataRegisterDto, UriRegisterDto},
 };
 
 const ROOT: &str = "/soul/register";
@@ -146,6 +143,5 @@ fn uri_of(dto: &MetaDataRegisterDto) -> UriRegisterDto {
 }
 
 fn text<T: serde::Serialize>(dto: &T) -> Result<String, PlanError> {
-    gson::to_soul(dto)
-        .map_err(|error| PlanError::ours(vec![Problem::new("body", format!("write it as JSON: {error}"))]))
+    gson::to_soul(dto).map_err(PlanError::unwritable)
 }

@@ -18,6 +18,7 @@ use super::{
     dialect::{Draft, Mode, Rules},
     java,
     registration::Label,
+    soul_feb2021::no_port,
 };
 use crate::{
     error::Problem,
@@ -58,9 +59,7 @@ impl Rules for Shenyu {
             name => too_long("appName", name.unwrap_or_default(), limits::NAME, None, &mut problems),
         }
         if properties.port_number().is_none() {
-            let text = properties.port.as_deref().unwrap_or_default();
-            let text = format!("`{text}` is no port: set the one that the service listens on");
-            problems.push(Problem::new("port", text));
+            problems.push(no_port(properties));
         }
         if !matches!(properties.protocol.as_str(), "http://" | "https://") {
             let text = format!("`{}` is unknown, expected `http://` or `https://`", properties.protocol);
@@ -82,11 +81,8 @@ impl Rules for Shenyu {
     }
 
     fn servers(&self, properties: &Properties) -> Vec<String> {
-        let list = properties.server_lists.iter().flat_map(|list| list.split(','));
-        list.map(|server| server.trim().trim_end_matches('/'))
-            .filter(|server| !server.is_empty())
-            .map(str::to_owned)
-            .collect()
+        let servers = properties.servers().map(|server| server.trim_end_matches('/'));
+        servers.filter(|server| !server.is_empty()).map(str::to_owned).collect()
     }
 
     /// The first namespace's; [`register_all`](Rules::register_all) is what is used.
@@ -249,8 +245,7 @@ impl Shenyu {
 }
 
 fn json<T: serde::Serialize>(dto: &T) -> Result<String, PlanError> {
-    gson::to_plain(dto)
-        .map_err(|error| PlanError::ours(vec![Problem::new("body", format!("write it as JSON: {error}"))]))
+    gson::to_plain(dto).map_err(PlanError::unwritable)
 }
 
 /// ` (src/orders.rs:12:5)`, if that is known.
