@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     admin::{
-        probe::is_link_local,
+        probe::{is_link_local, refuse_link_local},
         problem::Problem,
         shared::Shared,
         store::{Edit, Probing, UpstreamPatch},
@@ -111,8 +111,7 @@ fn bad_address(url: &str, allow_link_local: bool) -> Option<String> {
         Err(error) => Some(error.to_string()),
         Ok(target) => {
             let link_local = target.host().parse().is_ok_and(is_link_local);
-            let why = || format!("`{url}` is link-local, and the admin is not set to allow such addresses");
-            (link_local && !allow_link_local).then(why)
+            (link_local && !allow_link_local).then(|| refuse_link_local(url))
         }
     }
 }

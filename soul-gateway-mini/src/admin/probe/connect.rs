@@ -53,6 +53,11 @@ pub(crate) fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
+/// Why a link-local address is refused where the settings do not allow it.
+pub(crate) fn refuse_link_local(address: &str) -> String {
+    format!("`{address}` is link-local, and the admin is not set to allow such addresses")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

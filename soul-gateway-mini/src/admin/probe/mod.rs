@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use check_url::{CheckUrl, check_url};
-pub(crate) use connect::{HealthCheck, TcpConnect, is_link_local};
+pub(crate) use connect::{HealthCheck, TcpConnect, is_link_local, refuse_link_local};
 use round::{Probing, Tally};
 
 use super::{clock::Clock, config::AdminConfig, metrics::Metrics, writer::StoreHandle};

@@ -13,7 +13,10 @@ use soul_client::wire::{
 
 use super::{Dialect, Service, UnsupportedRpcType, plan::condition, rule_operator};
 use crate::{
-    admin::{probe::is_link_local, problem::Problem},
+    admin::{
+        probe::{is_link_local, refuse_link_local},
+        problem::Problem,
+    },
     model::Target,
 };
 
@@ -237,8 +240,7 @@ impl Reader<'_> {
                     .push(Problem::new("host", format!("`{text}` is neither an IP address nor a host name")));
             }
             Some((_, Some(ip))) if is_link_local(ip) && link_local == LinkLocal::Refused => {
-                let why = format!("`{text}` is link-local, and the admin is not set to allow such addresses");
-                self.problems.push(Problem::new("host", why));
+                self.problems.push(Problem::new("host", refuse_link_local(text)));
             }
             Some((host, _)) => body.host = Some(host),
         }
