@@ -48,7 +48,7 @@ impl DivideUpstream {
     }
 
     /// Reads the handle of a `divide` selector. An empty text is no upstream; elements that are `null` are left
-    /// out.
+    /// out; [`read_entries`](Self::read_entries) keeps them.
     ///
     /// # Errors
     /// When the text is not an array of upstreams; the message names the field.
@@ -63,8 +63,17 @@ impl DivideUpstream {
     /// # Ok::<(), soul_client::wire::gson::GsonError>(())
     /// ```
     pub fn read_handle(handle: &str) -> Result<Vec<Self>, GsonError> {
-        let upstreams = gson::from_str::<Vec<Option<Self>>>(handle)?;
-        Ok(upstreams.into_iter().flatten().flatten().collect())
+        let entries = Self::read_entries(handle)?;
+        Ok(entries.into_iter().flatten().flatten().collect())
+    }
+
+    /// Reads the handle of a `divide` selector as it is: `None` for an empty text and for `null`, and an entry
+    /// that is `null` in its place. The gateway skips those, while an admin fails on them.
+    ///
+    /// # Errors
+    /// When the text is not an array of upstreams; the message names the field.
+    pub fn read_entries(handle: &str) -> Result<Option<Vec<Option<Self>>>, GsonError> {
+        gson::from_str(handle)
     }
 
     /// Writes the handle of a `divide` selector.
@@ -146,7 +155,11 @@ mod tests {
 
     #[test]
     fn a_null_upstream_is_left_out() {
-        let read = DivideUpstream::read_handle("[null,{upstreamUrl:a},]").unwrap();
-        assert_eq!(read, [DivideUpstream { upstream_url: Some("a".to_owned()), ..Default::default() }]);
+        let text = "[null,{upstreamUrl:a},]";
+        let upstream = DivideUpstream { upstream_url: Some("a".to_owned()), ..Default::default() };
+        assert_eq!(DivideUpstream::read_handle(text).unwrap(), std::slice::from_ref(&upstream));
+        let entries = DivideUpstream::read_entries(text).unwrap().unwrap();
+        assert_eq!(entries, [None, Some(upstream), None]);
+        assert_eq!(DivideUpstream::read_entries("null").unwrap(), None);
     }
 }

@@ -55,8 +55,7 @@ pub enum HandleFault {
 /// [`HandleFault::NotAList`] where Gson's reader fails, [`HandleFault::NoAddress`] where Java meets a null.
 pub fn parse_upstreams(handle: Option<&str>) -> Result<Vec<DivideUpstream>, HandleFault> {
     let Some(text) = handle.filter(|text| !gson::is_blank(text)) else { return Ok(Vec::new()) };
-    let list: Option<Vec<Option<DivideUpstream>>> =
-        gson::from_str(text).map_err(|_| HandleFault::NotAList)?;
+    let list = DivideUpstream::read_entries(text).map_err(|_| HandleFault::NotAList)?;
     let list = list.ok_or(HandleFault::NoAddress)?;
     list.into_iter().map(|entry| entry.ok_or(HandleFault::NoAddress)).collect()
 }
