@@ -1,7 +1,10 @@
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::json;
-use soul_client::wire::soul::ConfigGroup;
+use soul_client::wire::{
+    gson,
+    soul::{ConfigGroup, FetchedGroup, PluginData, SoulResult},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -10,6 +13,7 @@ use tokio::{
 };
 
 use super::{registration::FEB, *};
+use crate::model::GroupData;
 
 /// The answer of a poll after the hold time.
 const NOTHING: &str = "{\"code\":200,\"message\":\"success\",\"data\":[]}\n";
@@ -61,6 +65,12 @@ async fn fetch_writes_nulls_and_the_texts_of_the_image() {
     }
     assert_eq!(answer["data"]["APP_AUTH"]["data"], json!([]));
     let (_, text) = running.get("/configs/fetch?groupKeys=PLUGIN").await;
+    let read: SoulResult<'_, HashMap<ConfigGroup, FetchedGroup<PluginData>>> =
+        gson::from_plain(&text).unwrap().unwrap();
+    let group = &read.data.unwrap()[&ConfigGroup::Plugin];
+    let plugins = image.group(ConfigGroup::Plugin);
+    assert_eq!((&group.md5, group.last_modify_time), (&plugins.md5, plugins.last_modify_time));
+    assert_eq!(GroupData::Plugin(group.data.clone()), plugins.data);
     assert!(text.contains(r#"{"id":"1","name":"sign","config":null,"role":1,"enabled":false}"#), "{text}");
 }
 
