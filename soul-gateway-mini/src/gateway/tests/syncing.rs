@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -381,10 +381,12 @@ async fn an_admin_that_reports_changes_without_end_is_not_asked_without_end() {
     let upstream = Upstream::named("one").await;
     let admin = Admin::start(&with_paths(&upstream, &["/http/a"])).await;
     admin.be(Mood::Nervous);
+    let started = Instant::now();
     let gateway = follow(quick(), &[admin.address]).await;
     assert!(within(gateway.ready()).await);
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert!(admin.polls().len() <= 5, "{} polls in 600 ms", admin.polls().len());
+    // The second answer without news is followed by a pause of 250 ms, the third by one of 500 ms.
+    eventually("a fourth poll", async || admin.polls().len() >= 4).await;
+    assert!(started.elapsed() >= Duration::from_millis(750), "{:?}", started.elapsed());
     assert_eq!(gateway.sync_status().borrow().revision, 1);
 
     admin.publish(&with_paths(&upstream, &["/http/b"]));
