@@ -1,10 +1,10 @@
 //! Soul's example service behind the gateway: every path of both controllers.
 
 use http_service::Service;
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use soul_client::ClientConfig;
-use soul_tests::harness::{DEADLINE, Part};
+use soul_tests::harness::{DEADLINE, Part, client};
 
 #[tokio::test]
 async fn the_example_service_answers_on_every_path() {
@@ -28,7 +28,7 @@ async fn the_example_service_answers_on_every_path() {
         (Method::PUT, "/test/putPathBody/9", Some(user("1", "c")), user("9", "c")),
     ] {
         let url = format!("{}/http{path}", part.gateway_url());
-        let request = Client::new().request(method, &url);
+        let request = client().request(method, &url);
         let request = if let Some(body) = body { request.json(&body) } else { request };
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use soul_tests::harness::{DEADLINE, Upstream, eventually, free_addr, own_address};
+use soul_tests::harness::{DEADLINE, Upstream, client, eventually, free_addr, own_address};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -35,7 +35,7 @@ async fn the_ready_line_names_the_parts_that_run() {
         [("admin", "/healthz"), ("admin", "/readyz"), ("status", "/healthz"), ("status", "/readyz")]
     {
         let url = format!("{}{path}", both.address(key));
-        assert_eq!(reqwest::get(&url).await.unwrap().status(), 200, "{url}");
+        assert_eq!(client().get(&url).send().await.unwrap().status(), 200, "{url}");
     }
 
     let alone = program().start(&["admin", "--data-dir", "memory", "--admin-listen", &free()]).await;
@@ -155,7 +155,7 @@ async fn a_reader_of_the_log_that_goes_away_takes_nothing_along() {
     let admin = running.address("admin");
     for _ in 0..3 {
         // Every refusal is a line of the log.
-        let refused = reqwest::Client::new()
+        let refused = client()
             .post(format!("{admin}/soul-client/springmvc-register"))
             .header("content-type", "application/json")
             .body("{}")
@@ -185,7 +185,7 @@ async fn more_connections_than_can_be_counted_are_no_limit() {
     let args = ["admin", "--data-dir", "memory", "--admin-listen", &free(), "--admin-max-connections", &most];
     let running = program().start(&args).await;
     let url = format!("{}/healthz", running.address("admin"));
-    assert_eq!(reqwest::get(&url).await.expect("an answer").status(), 200);
+    assert_eq!(client().get(&url).send().await.expect("an answer").status(), 200);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use soul_tests::harness::{DEADLINE, Output, Program, text};
+use soul_tests::harness::{DEADLINE, Output, Program, client, text};
 use tempfile::TempDir;
 
 use crate::program;
@@ -157,7 +157,7 @@ async fn the_token_of_the_api_comes_from_a_file_or_a_variable_and_is_never_told(
     ] {
         let mut admin = admin(program().env(variable, value)).await;
         let url = format!("{}/api/v1", admin.address("admin"));
-        let http = reqwest::Client::new();
+        let http = client();
         assert_eq!(http.get(&url).send().await.unwrap().status(), 401, "{variable}");
         let with_token =
             http.get(&url).header("authorization", format!("Bearer {token}")).send().await.unwrap();

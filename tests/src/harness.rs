@@ -6,6 +6,7 @@
 
 mod address;
 mod admin;
+mod client;
 mod gateway;
 mod part;
 mod process;
@@ -14,6 +15,7 @@ mod wait;
 
 pub use address::{free_addr, own_address};
 pub use admin::{AdminApi, registration};
+pub use client::{client, client_builder};
 pub use gateway::GatewayApi;
 pub use part::Part;
 pub use process::{Output, Program, Running, text};

@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
-use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::world::Failure;
+use crate::{http::Http, world::Failure};
 
 /// Header in which the example service says which instance answered.
 const SERVED_BY: &str = http_service::SERVED_BY;
@@ -13,11 +12,11 @@ const SERVED_BY: &str = http_service::SERVED_BY;
 /// The admin's API.
 pub(crate) struct Admin {
     url: String,
-    http: Client,
+    http: Http,
 }
 
 impl Admin {
-    pub(crate) fn new(url: String, http: Client) -> Self {
+    pub(crate) fn new(url: String, http: Http) -> Self {
         Self { url, http }
     }
 
@@ -27,8 +26,7 @@ impl Admin {
 
     /// Rows of one kind: `selectors`, `rules`, …
     pub(crate) async fn rows(&self, kind: &str) -> Result<Vec<Value>, Failure> {
-        let response = self.http.get(format!("{}/api/v1/{kind}", self.url)).send().await?;
-        let answer: Value = response.json().await?;
+        let answer = self.http.get(&format!("{}/api/v1/{kind}", self.url)).await?.json()?;
         match answer["data"]["items"].as_array() {
             Some(rows) => Ok(rows.clone()),
             None => Err(Failure::new(format!("`/api/v1/{kind}` answered `{answer}`"))),
@@ -44,8 +42,7 @@ impl Admin {
     pub(crate) async fn set_balance(&self, rule: &str, balance: &str) -> Result<bool, Failure> {
         let row = self.row("rules", rule).await?.ok_or_else(|| Failure::new(format!("no rule `{rule}`")))?;
         let url = format!("{}/api/v1/rules/{}", self.url, row["id"].as_str().unwrap_or_default());
-        let response = self.http.patch(url).json(&json!({ "loadBalance": balance })).send().await?;
-        let answer: Value = response.json().await?;
+        let answer = self.http.patch(&url, &json!({ "loadBalance": balance })).await?.json()?;
         match answer["data"]["changed"].as_bool() {
             Some(changed) => Ok(changed),
             None => Err(Failure::new(format!("the change to `{balance}` was answered `{answer}`"))),
@@ -57,11 +54,11 @@ impl Admin {
 pub(crate) struct Gateway {
     url: String,
     status_url: String,
-    http: Client,
+    http: Http,
 }
 
 impl Gateway {
-    pub(crate) fn new(url: String, status_url: String, http: Client) -> Self {
+    pub(crate) fn new(url: String, status_url: String, http: Http) -> Self {
         Self { url, status_url, http }
     }
 
@@ -75,8 +72,8 @@ impl Gateway {
 
     /// Sends one request through the gateway, and gives the body of the answer.
     pub(crate) async fn body(&self, path: &str) -> Result<String, Failure> {
-        let response = self.http.get(format!("{}{path}", self.url)).send().await?;
-        Ok(response.error_for_status()?.text().await?)
+        let answer = self.http.get(&format!("{}{path}", self.url)).await?;
+        if answer.status == 200 { Ok(answer.body) } else { Err(Failure::new(answer.body)) }
     }
 
     /// Sends one request through the gateway, and gives the address of the instance that answered.
@@ -91,7 +88,7 @@ impl Gateway {
         path: &str,
         times: usize,
     ) -> Result<Vec<String>, Failure> {
-        let http = Client::builder().local_address(address).build()?;
+        let http = Http::from(address);
         let mut answered = Vec::new();
         for _ in 0..times {
             answered.push(ask(&http, &format!("{}{path}", self.url)).await?);
@@ -117,19 +114,14 @@ impl Gateway {
     }
 
     async fn status(&self) -> Result<Value, Failure> {
-        Ok(self.http.get(format!("{}/status", self.status_url)).send().await?.json().await?)
+        self.http.get(&format!("{}/status", self.status_url)).await?.json()
     }
 }
 
-async fn ask(http: &Client, url: &str) -> Result<String, Failure> {
-    let response = http.get(url).send().await?;
-    let status = response.status();
-    let served_by =
-        response.headers().get(SERVED_BY).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    // The whole answer counts, not its head alone.
-    let body = response.text().await?;
-    match served_by {
-        Some(served_by) if status == 200 => Ok(served_by),
-        _ => Err(Failure::new(format!("GET {url} was answered {status}: {body}"))),
+async fn ask(http: &Http, url: &str) -> Result<String, Failure> {
+    let answer = http.get(url).await?;
+    match answer.headers.get(SERVED_BY).and_then(|value| value.to_str().ok()) {
+        Some(served_by) if answer.status == 200 => Ok(served_by.to_owned()),
+        _ => Err(Failure::new(format!("GET {url} was answered {}: {}", answer.status, answer.body))),
     }
 }

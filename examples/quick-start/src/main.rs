@@ -10,6 +10,7 @@
 //! ```
 
 mod api;
+mod http;
 mod part;
 mod story;
 mod world;

@@ -2,11 +2,11 @@
 
 use std::{fmt, fs, io, path::PathBuf, process, time::Duration};
 
-use reqwest::Client;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     api::{Admin, Gateway},
+    http::Http,
     part::{Part, Role, log_tail},
 };
 
@@ -30,6 +30,17 @@ impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
+
+    /// An error with its causes.
+    pub(crate) fn of(error: impl std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self(text)
+    }
 }
 
 impl fmt::Display for Failure {
@@ -41,18 +52,6 @@ impl fmt::Display for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
-    }
-}
-
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        Self(text)
     }
 }
 
@@ -121,7 +120,7 @@ impl World {
         for Instance { name, addr, .. } in [&a, &b] {
             println!("  instance {name}  http://{addr}");
         }
-        let http = Client::builder().timeout(Duration::from_secs(5)).build()?;
+        let http = Http::new();
         Ok(Self {
             admin: Admin::new(admin_url, http.clone()),
             gateway: Gateway::new(gateway_url, status_url, http),

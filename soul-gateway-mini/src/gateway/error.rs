@@ -35,9 +35,6 @@ pub enum GatewayError {
         /// Why not.
         source: io::Error,
     },
-    /// The client for the admins could not be built.
-    #[error("build the HTTP client for the admins")]
-    Client(#[source] reqwest::Error),
 }
 
 /// Why a request was not answered by an upstream; what the caller is told is decided in `respond`.

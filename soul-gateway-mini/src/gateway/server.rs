@@ -264,7 +264,7 @@ fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Resul
     Ok(match source {
         GatewaySource::Admins(admins) => {
             let kept = config.data_dir.as_deref().map(Kept::new);
-            let source = LongPoll::new(&admins, &settings).map_err(GatewayError::Client)?;
+            let source = LongPoll::new(&admins, &settings);
             ConfigSync::start(source, kept, settings, options, background, stop)
         }
         // An admin in this process has a store of its own, so there is nothing to keep.

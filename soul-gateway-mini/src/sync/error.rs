@@ -4,6 +4,8 @@ use std::fmt;
 
 use soul_client::wire::soul::ConfigGroup;
 
+use super::RequestError;
+
 /// Why a source has nothing to say at present. Asking again later is right in every case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -16,7 +18,7 @@ pub enum SyncError {
         /// The admin asked.
         admin: String,
         /// Why it failed.
-        source: reqwest::Error,
+        source: RequestError,
     },
     /// The admin answered, but not with what was asked for.
     #[error("{attempt} at `{admin}`")]
@@ -83,12 +85,6 @@ pub enum AnswerError {
     /// A group that was asked for is absent, or has no list or no checksum.
     #[error("group `{0}` is missing or incomplete")]
     Incomplete(ConfigGroup),
-    /// Longer than a configuration can be.
-    #[error("it is longer than {limit} bytes")]
-    TooLong {
-        /// The limit.
-        limit: usize,
-    },
 }
 
 /// What was attempted at an admin.

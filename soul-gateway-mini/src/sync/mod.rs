@@ -26,6 +26,7 @@ pub use status::{Origin, SyncStatus};
 pub(crate) use kept::Kept;
 pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
+pub use long_poll::RequestError;
 pub(crate) use snapshot::{Destination, DivideRule, DivideSelector, Snapshot, SnapshotOptions, StatusStats};
 pub(crate) use task::ConfigSync;
 

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use super::client::client;
+
 /// The groups of configuration, as they are called on the wire.
 const GROUPS: [&str; 5] = ["APP_AUTH", "PLUGIN", "RULE", "SELECTOR", "META_DATA"];
 
@@ -35,7 +37,7 @@ impl AdminApi {
     /// An admin by its base address.
     #[must_use]
     pub fn new(base: impl Into<String>) -> Self {
-        Self { base: base.into(), http: reqwest::Client::new() }
+        Self { base: base.into(), http: client() }
     }
 
     /// Posts a registration and gives the answer's text.

@@ -3,7 +3,11 @@
 use reqwest::{Client, Response};
 use serde_json::Value;
 
-use super::{upstream::Seen, wait::eventually};
+use super::{
+    client::{client, client_builder},
+    upstream::Seen,
+    wait::eventually,
+};
 
 /// Talks to one gateway.
 #[derive(Clone, Debug)]
@@ -17,7 +21,7 @@ impl GatewayApi {
     /// A gateway by the base addresses of its requests and of its status.
     #[must_use]
     pub fn new(requests: impl Into<String>, status: impl Into<String>) -> Self {
-        Self { requests: requests.into(), status: status.into(), http: Client::new() }
+        Self { requests: requests.into(), status: status.into(), http: client() }
     }
 
     /// The same gateway, seen by the callers of another machine: connections come from `address`.
@@ -26,7 +30,7 @@ impl GatewayApi {
     /// When no client can be built.
     #[must_use]
     pub fn from(&self, address: std::net::IpAddr) -> Self {
-        let http = Client::builder().local_address(address).build().expect("build a client");
+        let http = client_builder().local_address(address).build().expect("build a client");
         Self { http, ..self.clone() }
     }
 

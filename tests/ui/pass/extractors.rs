@@ -74,7 +74,7 @@ async fn handlers_are_mounted_and_answer() {
     let base = format!("http://{}", listener.local_addr().expect("a bound listener has an address"));
     let server = tokio::spawn(async move { axum::serve(listener, router).await });
     let http =
-        reqwest::Client::builder().no_proxy().timeout(std::time::Duration::from_secs(10)).build().unwrap();
+        soul_tests::harness::client_builder().timeout(std::time::Duration::from_secs(10)).build().unwrap();
 
     let answer = http.get(format!("{base}/state/7")).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.text().await.unwrap().as_str()), (201, "order 7"));

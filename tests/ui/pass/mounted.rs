@@ -57,7 +57,7 @@ async fn status(method: &str, path: &str) -> Result<(u16, String), Box<dyn std::
     let app = app()?;
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let method = reqwest::Method::from_bytes(method.as_bytes())?;
-    let response = reqwest::Client::builder().no_proxy().build()?.request(method, url).send().await?;
+    let response = soul_tests::harness::client_builder().build()?.request(method, url).send().await?;
     let answer = (response.status().as_u16(), response.text().await?);
     server.abort();
     Ok(answer)

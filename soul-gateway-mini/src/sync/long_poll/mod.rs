@@ -6,12 +6,14 @@
 
 mod admin;
 mod answer;
+mod http;
 mod pace;
 
 use soul_client::wire::soul::ConfigGroup;
 use url::Url;
 
-use self::{admin::AdminApi, answer::Echo, pace::Pace};
+pub use self::http::RequestError;
+use self::{admin::AdminApi, answer::Echo, http::HttpClient, pace::Pace};
 use super::{Source, SyncConfig, SyncError, Update};
 use crate::causes::chain;
 
@@ -31,13 +33,11 @@ pub(crate) struct LongPoll {
 }
 
 impl LongPoll {
-    /// # Errors
-    /// When the HTTP client cannot be built.
-    pub(crate) fn new(admins: &[Url], config: &SyncConfig) -> Result<Self, reqwest::Error> {
-        let http = admin::http_client(config)?;
+    pub(crate) fn new(admins: &[Url], config: &SyncConfig) -> Self {
+        let http = HttpClient::new(config);
         let admin = |url| Followable { api: AdminApi::new(url, http.clone(), config), failed: false };
         let admins = admins.iter().map(admin).collect();
-        Ok(Self { admins, followed: 0, echoes: None, pace: Pace::default() })
+        Self { admins, followed: 0, echoes: None, pace: Pace::default() }
     }
 
     /// Asks the followed admin: for everything at first contact, for changes from then on.
