@@ -1,4 +1,4 @@
-//! TLS to the admins: rustls with ring, built for this crate's client alone. The program's own choice of a
+//! TLS to the admins: rustls with aws-lc-rs, built for this crate's client alone. The program's own choice of a
 //! provider, or the lack of one, is not touched.
 
 use std::{path::Path, sync::Arc};
@@ -19,7 +19,7 @@ use crate::{
 /// `https` address and no authority of its own is set.
 pub(super) fn config(settings: &config::ClientConfig) -> Result<ClientConfig, Error> {
     let problem = |field, text: String| Error::config(vec![Problem::new(field, text)]);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| problem("admin_url", format!("TLS cannot be set up: {error}")))?;

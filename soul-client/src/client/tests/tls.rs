@@ -71,7 +71,7 @@ impl Certificates {
         admin: &FakeAdmin,
         asks_for_certificate: bool,
     ) -> (u16, AbortOnDropHandle<()>) {
-        let provider = Arc::new(crypto::ring::default_provider());
+        let provider = Arc::new(crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .unwrap();
@@ -198,4 +198,10 @@ async fn everything_goes_through_a_proxy_that_was_set() {
     let config = config("http://admin.invalid").proxy("user:geheim@proxy");
     assert!(!format!("{config:?} {:?}", config.validate()).contains("geheim"));
     assert_eq!(config.validate()[0].field(), "proxy");
+}
+
+#[test]
+fn a_client_of_the_programs_own_can_be_built_beside_ours() {
+    // With `reqwest/rustls-no-provider` this panics, in whatever crate of the program it stands.
+    assert!(reqwest::Client::builder().build().is_ok());
 }
