@@ -30,9 +30,6 @@ struct Running {
 
 impl Running {
     async fn start(config: AdminConfig) -> Self {
-        // Plain HTTP needs none; but where another crate of the same build asks `reqwest` for TLS without a provider, as
-        // the SDK does, there is no client without one. An error says that there is one already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
         Self { admin: Admin::start(config).await.unwrap(), client }
     }

@@ -1,8 +1,8 @@
 //! The HTTP that the two requests need: straight to an admin (a proxy of the environment has no business here), one
 //! redirect followed, from a follower of a cluster to its leader, and a limit to time and length.
 //!
-//! Not by `reqwest`: whether that can be used without installing a TLS provider first depends on what other crates of
-//! the same build ask of it, and a gateway must not depend on its neighbours.
+//! Not by `reqwest`: what its client needs to be built (a TLS provider, certificates the system trusts) depends on what
+//! other crates of the same build ask of it, and a gateway must not depend on its neighbours.
 
 use std::time::Duration;
 
