@@ -23,7 +23,7 @@ pub(super) struct Cli {
     #[command(subcommand)]
     part: Option<Part>,
 
-    /// File of settings: TOML, its keys are the long flags without dashes
+    /// File of settings: TOML, its keys are the long flags without the leading dashes
     #[arg(long, global = true, env = "SOUL_CONFIG", value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 

@@ -39,16 +39,16 @@ fn permitted(token: Option<&ApiToken>, peer: IpAddr, headers: &HeaderMap) -> Res
             Some(given) if token.is(given) => Ok(()),
             given => {
                 let what = if given.is_some() { "the token is wrong" } else { "a token is needed" };
-                let why = format!("{what}: send `authorization: Bearer <api_token>`");
+                let why = format!("{what}: send `authorization: Bearer <token>`");
                 Err(Failure::new(StatusCode::UNAUTHORIZED, why))
             }
         },
         None if !peer.to_canonical().is_loopback() => {
-            Err(forbidden("set `api_token` to use the API from another machine"))
+            Err(forbidden("set `--api-token-file` to use the API from another machine"))
         }
         // A page of another site can make its own name lead here; the name it used stays in the header.
         None if !names_this_machine(headers) => {
-            Err(forbidden("without `api_token` the API answers only to `localhost` and IP addresses"))
+            Err(forbidden("without a token the API answers only to `localhost` and IP addresses"))
         }
         None => Ok(()),
     }
