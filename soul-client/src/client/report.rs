@@ -124,6 +124,13 @@ pub(super) fn odd(plan: &RegistrationPlan, has_app_name: bool) {
             place_of(other),
         );
     }
+    for registration in plan.literal_variables() {
+        tracing::warn!(
+            "Soul matches `{}` ({}) as the very text, so no request will: write `*` for the variable, `/**` for a tail",
+            registration.path(),
+            place_of(registration),
+        );
+    }
     if !has_app_name && plan.registrations().iter().any(Registration::has_meta_data) {
         tracing::warn!("a Java admin refuses metadata without an application: set `app_name`");
     }

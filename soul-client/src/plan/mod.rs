@@ -164,6 +164,12 @@ impl RegistrationPlan {
         self.registrations.is_empty()
     }
 
+    /// Registrations that no request will ever match: Soul reads a path with a variable and without a `*` as the literal
+    /// text, braces and all. It is sent as written, as the Java client sends it.
+    pub fn literal_variables(&self) -> impl Iterator<Item = &Registration> {
+        self.registrations.iter().filter(|r| r.path().contains('{') && !is_pattern(r.path()))
+    }
+
     /// Rule names that several paths share: an admin keeps the rule of whichever comes first and passes
     /// over the others, silently.
     #[must_use]

@@ -147,6 +147,20 @@ fn shared_rule_name_is_seen() {
 }
 
 #[test]
+fn variable_without_a_star_is_seen_on_soul_and_translated_on_shenyu() {
+    let annotated = ["/item/{id}", "/item/{id}/**", "/item/*", "/item"];
+    let routes = Collected::group([], annotated.map(|path| Route::new(Annotation::new(path))));
+    let literal = |dialect| {
+        let plan = plan(&properties(dialect), &routes);
+        plan.literal_variables().map(|registration| registration.path().to_owned()).collect::<Vec<_>>()
+    };
+    for soul in [Dialect::Any, Dialect::Feb2021, Dialect::V2_3_0] {
+        assert_eq!(literal(soul), ["/http/item/{id}"], "{soul}");
+    }
+    assert!(literal(Dialect::Auto).is_empty());
+}
+
+#[test]
 fn unknown_register_type_is_refused() {
     let mut properties = properties(Dialect::V2_3_0);
     properties.register_type = Some("eureka".into());
