@@ -1,14 +1,21 @@
 //! The golden vectors: one JSON array a file, produced by the Java systems.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use serde::de::DeserializeOwned;
 
-/// Folder of the vectors: `SOUL_VECTORS` when set, else the copy in the project.
+/// Folder of the vectors: `SOUL_VECTORS` when set, else the copy in the project. A relative one is looked for from the
+/// root of the project, where the command was given; tests themselves run in the folder of their package.
 #[must_use]
 pub fn folder() -> PathBuf {
-    env::var_os("SOUL_VECTORS")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/vectors")), PathBuf::from)
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match env::var_os("SOUL_VECTORS") {
+        Some(folder) => package.join("..").join(folder),
+        None => package.join("vectors"),
+    }
 }
 
 /// Every case of one file, for example `ant_path`.
