@@ -6,6 +6,8 @@
 )]
 
 pub mod balance;
+#[cfg(feature = "call")]
+pub mod call;
 // Its links need every feature that it speaks of.
 #[cfg(all(doc, feature = "axum", feature = "file", feature = "macros"))]
 pub mod guide;
