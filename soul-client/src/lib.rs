@@ -28,6 +28,10 @@ mod config;
 mod error;
 #[cfg(feature = "http")]
 mod life;
+#[cfg(feature = "http")]
+mod meter;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "axum")]
 mod mount;
 #[cfg(feature = "http")]

@@ -11,13 +11,19 @@ use crate::config::AdminUrl;
 /// Time for looking up the admins' names, all of them together.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Addresses of documentation (RFC 5737 and 3849): nobody has a route of its own to them, so the default one is taken.
+const SOMEWHERE: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9),
+];
+
 /// Looks at routes and interfaces. What cannot be found out is left out; this never fails.
 pub(crate) async fn gather(admins: &[AdminUrl]) -> Facts {
     let towards_admin = tokio::time::timeout(LOOKUP_TIMEOUT, towards_first(admins)).await.ok().flatten();
     // The system is asked over blocking sockets.
     let local = tokio::task::spawn_blocking(|| {
-        let default_route = local_ip_address::local_ip().or_else(|_| local_ip_address::local_ipv6()).ok();
-        (default_route, local_ip_address::list_afinet_netifas().unwrap_or_default())
+        let default_route = SOMEWHERE.into_iter().find_map(source_of_route);
+        (default_route, interfaces())
     });
     let (default_route, interfaces) = local.await.unwrap_or_default();
     Facts { towards_admin, default_route, interfaces, preferred: Vec::new() }
@@ -46,9 +52,21 @@ fn source_of_route(to: SocketAddr) -> Option<IpAddr> {
     (!source.is_unspecified()).then_some(source)
 }
 
+/// Every address of every interface that is up, in the system's order.
+fn interfaces() -> Vec<(String, IpAddr)> {
+    let found = if_addrs::get_if_addrs().unwrap_or_default().into_iter();
+    found.filter(|card| card.is_oper_up()).map(|card| (card.name.clone(), card.ip())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loopback_is_among_the_interfaces() {
+        let found = interfaces();
+        assert!(found.iter().any(|(_, ip)| ip.is_loopback()), "{found:?}");
+    }
 
     #[test]
     fn route_to_this_machine_starts_at_loopback() {

@@ -127,8 +127,9 @@ impl<T: Transport> Lane<T> {
         if self.dialect == Dialect::Auto {
             // With `auto` every admin has a lane of its own.
             let Some((_, url)) = self.crew.admins.first() else { return Ok(()) };
-            self.dialect =
-                self.crew.transport.detect(url).await.map_err(|error| Arc::clone(error.cause()))?;
+            let detected = self.crew.transport.detect(url).await;
+            self.crew.meter.detection(url, &detected);
+            self.dialect = detected.map_err(|error| Arc::clone(error.cause()))?;
             self.report.detected(self.dialect);
         }
         let Some((announced, plan)) = self.announcer.look(self.dialect).await.map_err(Arc::new)? else {
@@ -209,6 +210,7 @@ impl<T: Transport> Lane<T> {
     fn panicked(&self, what: &str, error: tokio::task::JoinError) -> Error {
         if error.is_panic() {
             self.report.panicked();
+            self.crew.meter.panic();
             self.crew.status.send_modify(|status| status.panics += 1);
         }
         Error::new(Kind::Panicked, what).with_source(error)

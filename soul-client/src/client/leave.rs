@@ -7,6 +7,7 @@ use tokio::{sync::watch, task::JoinSet};
 use super::Status;
 use crate::{
     error::{Error, Kind},
+    meter::Meter,
     transport::{Message, SendError, Transport},
 };
 
@@ -28,6 +29,7 @@ pub(super) async fn say<T: Transport + Clone>(
     farewells: Vec<Farewell>,
     limit: Duration,
     status: &watch::Sender<Status>,
+    meter: &Meter,
 ) {
     let mut under_way = JoinSet::new();
     for farewell in &farewells {
@@ -43,6 +45,9 @@ pub(super) async fn say<T: Transport + Clone>(
     }
     while let Some(done) = under_way.join_next().await {
         let Ok((farewell, result)) = done else { continue };
+        if !farewell.messages.is_empty() {
+            meter.farewell(&farewell.url, result.is_ok());
+        }
         match &result {
             Ok(()) if farewell.messages.is_empty() => {
                 tracing::info!(admin = farewell.url, "leaving; this admin finds out by its probe");

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Status;
 use crate::{
     error::{Error, Kind},
+    meter::{Meter, Told},
     plan::{Dialect, RegistrationPlan, ShenyuVersion},
     transport::{Message, SendError, Transport},
 };
@@ -28,6 +29,7 @@ pub(super) struct Crew<T> {
     pub(super) told: Mutex<BTreeSet<usize>>,
     pub(super) stop: CancellationToken,
     pub(super) give_up: CancellationToken,
+    pub(super) meter: Meter,
 }
 
 /// A registration, ready to be sent any number of times.
@@ -44,6 +46,15 @@ enum Of {
     Route(Arc<str>, Option<Arc<str>>),
     /// The instance itself, which an admin puts into a selector that is there.
     Instance,
+}
+
+impl Of {
+    fn told(&self) -> Told {
+        match self {
+            Self::Route(..) => Told::Route,
+            Self::Instance => Told::Instance,
+        }
+    }
 }
 
 /// The bodies of a plan: routes in its order, and then the instance. Those without an endpoint were refused at
@@ -187,6 +198,7 @@ impl<T: Transport> Crew<T> {
                     () = self.give_up.cancelled() => return Ok(()),
                     result = self.transport.send(url, beat.clone()) => result,
                 };
+                self.meter.heartbeat(url, &result);
                 if !matches!(result, Err(SendError::Unanswered(_))) {
                     break;
                 }
@@ -230,7 +242,10 @@ impl<T: Transport> Crew<T> {
             }
             // What is sent may arrive although nobody answers, and is then to be taken back.
             self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(by);
+            let told = item.of.told();
+            self.meter.attempt(url, told, self.status.borrow().has_failed(*admin, route));
             let result = self.transport.send(url, item.message.clone()).await;
+            self.meter.registration(url, told, &result);
             self.note(*admin, url, route, &result);
             let answer = match result {
                 Ok(()) => Answer::Accepted { by },
@@ -278,6 +293,7 @@ impl<T: Transport> Crew<T> {
             }
             Err(error) => {
                 if error.is_panic() {
+                    self.meter.panic();
                     self.status.send_modify(|status| status.panics += 1);
                     ledger.cause = Some(Arc::new(Error::new(Kind::Panicked, "register").with_source(error)));
                 }

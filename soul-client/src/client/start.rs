@@ -21,6 +21,7 @@ use crate::{
     backoff::Delays,
     config::{AdminUrl, AdminsRule, ClientConfig},
     error::{Error, Kind, Problem},
+    meter::Meter,
     plan::{ClassDeclarations, RegistrationPlan},
     route::{self, Collected, Route},
     transport::{HttpTransport, Transport},
@@ -112,6 +113,7 @@ impl SoulClientBuilder {
         let stop = give_up.child_token();
         let leave = CancellationToken::new();
 
+        let meter = Meter::new(&config);
         let running = TaskTracker::new();
         let mut lanes = JoinSet::new();
         for (lane, group) in groups.into_iter().enumerate() {
@@ -124,6 +126,7 @@ impl SoulClientBuilder {
                 told: Mutex::default(),
                 stop: stop.clone(),
                 give_up: give_up.clone(),
+                meter: meter.clone(),
             };
             let announcer = Announcer::new(subject.clone(), group.into_iter().map(|(_, url)| url).collect());
             let delays = Delays::from_rng(config.retry_bounds(), rng.fork());
@@ -132,6 +135,8 @@ impl SoulClientBuilder {
         }
         running.close();
         let tasks = TaskTracker::new();
+        #[cfg(feature = "metrics")]
+        tasks.spawn_on(meter.clone().follow(watched.clone()), &runtime);
         tasks.spawn_on(
             {
                 let (leave, limit) = (leave.clone(), config.offline_timeout());
@@ -142,7 +147,7 @@ impl SoulClientBuilder {
                     }
                     // From here on nothing registers this instance any more.
                     if leave.is_cancelled() {
-                        leave::say(&transport, farewells, limit, &status).await;
+                        leave::say(&transport, farewells, limit, &status, &meter).await;
                     }
                     status.send_modify(Status::stop);
                 }

@@ -217,6 +217,14 @@ impl Status {
         }
     }
 
+    /// Whether the last try of this one at this admin failed.
+    pub(super) fn has_failed(&self, admin: usize, number: usize) -> bool {
+        let Some(admin) = self.admins.get(admin) else { return false };
+        let instance = || Some(&admin.instances.get(number.checked_sub(admin.routes.len())?)?.state);
+        let state = admin.routes.get(number).map(|route| &route.state).or_else(instance);
+        state.is_some_and(|state| matches!(state, RouteState::Failed { .. }))
+    }
+
     /// How many things are told to the admins of a lane.
     pub(super) fn rows(&self, lane: usize) -> usize {
         self.settled.get(lane).map_or(0, Vec::len)

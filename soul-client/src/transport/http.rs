@@ -16,6 +16,7 @@ use super::{
 use crate::{
     config::ClientConfig,
     error::{Error, Kind, Problem},
+    meter::Meter,
     plan::Dialect,
     wire::shenyu::paths::TOKEN_HEADER,
 };
@@ -63,7 +64,9 @@ impl HttpTransport {
             .user_agent(concat!("soul-client/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Error::new(Kind::Config, "build the HTTP client").with_source(error))?;
-        let session = |url: &str| (url.to_owned(), Session::new(url, config.credentials().cloned()));
+        let meter = Meter::new(config);
+        let session =
+            |url: &str| (url.to_owned(), Session::new(url, config.credentials().cloned(), meter.clone()));
         let sessions = Arc::new(config.admin_urls().map(session).collect());
         Ok(Self { client, sessions })
     }

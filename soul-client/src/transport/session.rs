@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     error::{Error, Kind},
+    meter::{LoginReason, Meter},
     secret::Secret,
     wire::shenyu::{Login, paths},
 };
@@ -34,6 +35,7 @@ const RENEWED_AFTER: f64 = 0.9;
 pub(crate) struct Session {
     admin: String,
     credentials: Option<Credentials>,
+    meter: Meter,
     /// Held during a login, so that there is one at a time and the others wait for its token.
     state: Mutex<State>,
 }
@@ -77,8 +79,8 @@ pub(crate) enum LoggedIn {
 }
 
 impl Session {
-    pub(crate) fn new(admin: &str, credentials: Option<Credentials>) -> Self {
-        Self { admin: admin.to_owned(), credentials, state: Mutex::default() }
+    pub(crate) fn new(admin: &str, credentials: Option<Credentials>, meter: Meter) -> Self {
+        Self { admin: admin.to_owned(), credentials, meter, state: Mutex::default() }
     }
 
     pub(crate) fn has_credentials(&self) -> bool {
@@ -139,7 +141,14 @@ impl Session {
         if let Some(failure) = state.failure.as_ref().filter(|failure| now < failure.again_at) {
             return alive.ok_or_else(|| failure.error.clone());
         }
-        match self.log_in(client).await {
+        let reason = match (refused, &state.token) {
+            (Some(_), _) => LoginReason::Refused,
+            (None, Some(_)) => LoginReason::Expiry,
+            (None, None) => LoginReason::First,
+        };
+        let result = self.log_in(client).await;
+        self.meter.login(&self.admin, reason, &result);
+        match result {
             Ok(logged_in) => {
                 state.failure = None;
                 if let LoggedIn::Token(token) = &logged_in {
