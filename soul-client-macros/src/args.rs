@@ -5,7 +5,7 @@
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Lit, LitStr, Type};
+use syn::{ExprPath, Lit, LitStr, Type};
 
 use crate::diag::Diagnostics;
 use crate::keys::{self, Key};
@@ -17,9 +17,20 @@ pub(crate) struct Args {
     /// Names in `axum::routing::MethodFilter`, for a handler that is mounted; empty for `any`.
     methods: Vec<(&'static str, Span)>,
     given: Vec<(&'static Key, Value)>,
+    /// The type whose impl block the handler stands in, as the annotation of that block says.
+    owner: Option<Type>,
+    /// Whether the path was evidently meant to be given, so that it is not reported as missing too.
+    path_meant: bool,
 }
 
 impl Args {
+    /// Reports that the path is missing, if it is. `example` is a whole annotation.
+    pub(crate) fn require_path(&self, example: &str, diag: &mut Diagnostics) {
+        if !self.path_meant {
+            diag.at_span(Span::call_site(), format_args!("missing `path`: write `{example}`"));
+        }
+    }
+
     /// The path of the route or class.
     pub(crate) fn path(&self) -> Option<&LitStr> {
         self.given.iter().find_map(|(_, value)| match value {
@@ -55,42 +66,67 @@ impl Args {
         })
     }
 
+    /// What is mounted, where that is not the annotated function by its plain name.
+    pub(crate) fn handler(&self) -> Option<&ExprPath> {
+        self.given.iter().find_map(|(_, value)| match value {
+            Value::Handler(handler) => Some(&**handler),
+            _ => None,
+        })
+    }
+
+    /// The type whose annotated impl block the handler stands in.
+    pub(crate) fn owner(&self) -> Option<&Type> {
+        self.owner.as_ref()
+    }
+
     /// Every key that was given, with its value.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(key, value)| (key.name, value))
     }
 }
 
-/// Reads the arguments and reports every mistake in them. `example` is a whole annotation, for the
-/// message that the path is missing.
+/// Reads the arguments and reports every mistake in them, but for a missing path: see [`Args::require_path`].
 ///
 /// ```text
 /// ARGS:  (ARG (, ARG)* ,?)?
-/// ARG:   KEY = STRING | KEY = true | KEY = false | state = TYPE | crate = PATH | METHOD
+/// ARG:   KEY = STRING | KEY = true | KEY = false | state = TYPE | handler = PATH | crate = PATH | METHOD
+///        | impl = TYPE        (written by the annotation of an impl block, see `owner.rs`)
 /// ```
-pub(crate) fn parse(tokens: TokenStream, example: &str, diag: &mut Diagnostics) -> Args {
-    let mut reader = Reader { seen: Vec::new(), path_meant: false, args: Args::default(), diag };
+pub(crate) fn parse(tokens: TokenStream, diag: &mut Diagnostics) -> Args {
+    let mut reader = Reader { seen: Vec::new(), args: Args::default(), diag };
     for segment in segments(tokens) {
         reader.segment(&segment);
     }
-    let Reader { path_meant, args, .. } = reader;
-    if let (Some(state), true) = (args.state(), args.methods.is_empty()) {
-        diag.at(state, "`state` is for a handler that is mounted: add `get` or another method");
-    }
-    if !path_meant {
-        diag.at_span(Span::call_site(), format_args!("missing `path`: write `{example}`"));
+    let args = reader.args;
+    if args.methods.is_empty() {
+        if let Some(state) = args.state() {
+            diag.at(state, "`state` is for a handler that is mounted: add `get` or another method");
+        }
+        if let Some(handler) = args.handler() {
+            diag.at(handler, "`handler` is for a handler that is mounted: add `get` or another method");
+        }
     }
     args
 }
 
-/// Splits at commas. Braces and parentheses are single tokens here, so their commas do not count.
+/// Splits at commas. Braces and parentheses are single tokens here, so their commas do not count; nor do those
+/// between the angle brackets of a type.
 fn segments(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
     let mut segments = vec![Vec::new()];
+    let (mut angles, mut before) = (0_usize, ' ');
     for token in tokens {
-        match (&token, segments.last_mut()) {
-            (TokenTree::Punct(punct), _) if punct.as_char() == ',' => segments.push(Vec::new()),
-            (_, Some(last)) => last.push(token),
-            (_, None) => segments.push(vec![token]),
+        let mark = if let TokenTree::Punct(punct) = &token { punct.as_char() } else { ' ' };
+        match mark {
+            '<' => angles += 1,
+            // Not that of `=>` or `->`.
+            '>' if !['=', '-'].contains(&before) => angles = angles.saturating_sub(1),
+            _ => {}
+        }
+        before = mark;
+        match segments.last_mut() {
+            _ if mark == ',' && angles == 0 => segments.push(Vec::new()),
+            Some(last) => last.push(token),
+            None => segments.push(vec![token]),
         }
     }
     segments.retain(|segment| !segment.is_empty());
@@ -100,8 +136,6 @@ fn segments(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
 struct Reader<'a> {
     /// Keys already met, valid or not, to refuse repeats.
     seen: Vec<&'static str>,
-    /// Whether the user evidently meant to give the path, so that it is not reported as missing too.
-    path_meant: bool,
     args: Args,
     diag: &'a mut Diagnostics,
 }
@@ -113,6 +147,13 @@ impl Reader<'_> {
             return self.without_equals(tokens);
         };
         let (key, value) = (&tokens[..equals], &tokens[equals + 1..]);
+        if let [TokenTree::Ident(word)] = key
+            && word == "impl"
+            && let Ok(owner) = syn::parse2::<Type>(value.iter().cloned().collect())
+        {
+            self.args.owner = Some(owner);
+            return;
+        }
         let key = self.key(key, &tokens[equals]);
         let value = self.without_operators(value);
         let next = value.iter().position(|token| is_punct(token, '=')).map_or(value.len(), |at| at - 1);
@@ -150,13 +191,13 @@ impl Reader<'_> {
         let shown = TokenStream::from_iter(tokens.iter().cloned());
         let Some(key) = keys::find(&name) else {
             let nearest = keys::nearest(&name);
-            self.path_meant |= nearest.is_some_and(|key| key.name == "path");
+            self.args.path_meant |= nearest.is_some_and(|key| key.name == "path");
             let hint = nearest.map_or(String::new(), |key| format!(", perhaps `{}`", key.name));
             self.diag
                 .at(shown, format_args!("unknown key `{name}`{hint}; expected one of {}", keys::expected()));
             return None;
         };
-        self.path_meant |= key.name == "path";
+        self.args.path_meant |= key.name == "path";
         if self.seen.contains(&key.name) {
             self.diag.at(first, format_args!("`{name}` is given twice: keep one of them"));
             return None;
@@ -177,7 +218,7 @@ impl Reader<'_> {
         if let [token] = tokens
             && let Ok(Lit::Str(text)) = value::literal(token)
         {
-            self.path_meant = true;
+            self.args.path_meant = true;
             self.diag.at(shown, format_args!("a value needs its key: `path = {}`", text.token()));
             return;
         }
@@ -200,7 +241,7 @@ impl Reader<'_> {
             );
             return;
         };
-        self.path_meant |= key.name == "path";
+        self.args.path_meant |= key.name == "path";
         let example = match &tokens[1..] {
             [TokenTree::Group(group)] if group.delimiter() == Delimiter::Parenthesis => {
                 format!("{name} = {}", group.stream())
@@ -222,7 +263,8 @@ mod tests {
 
     fn read(source: &str) -> (Args, Vec<String>) {
         let mut diag = Diagnostics::default();
-        let args = parse(source.parse().unwrap(), "EXAMPLE", &mut diag);
+        let args = parse(source.parse().unwrap(), &mut diag);
+        args.require_path("EXAMPLE", &mut diag);
         (args, diag.messages())
     }
 
@@ -230,7 +272,7 @@ mod tests {
     fn every_key_is_read_in_any_order() {
         let (args, messages) = read(
             r##"desc = r#"say "hi""#, path = "/a/{id}/{*rest}", enabled = false, rule_name = "", crate = "crate::x",
-                register_meta_data = true, rpc_type = "http", get, state = App<u8>, post,"##,
+                register_meta_data = true, rpc_type = "http", get, state = App<u8, u16>, handler = find::<u8, u16>, post,"##,
         );
         assert_eq!(messages, [""; 0]);
         assert_eq!(args.path().map(LitStr::value).as_deref(), Some("/a/{id}/{*rest}"));
@@ -238,12 +280,22 @@ mod tests {
         let names: Vec<_> = args.given().map(|(name, _)| name).collect();
         assert_eq!(
             names,
-            ["desc", "path", "enabled", "rule_name", "crate", "register_meta_data", "rpc_type", "state"]
+            [
+                "desc",
+                "path",
+                "enabled",
+                "rule_name",
+                "crate",
+                "register_meta_data",
+                "rpc_type",
+                "state",
+                "handler"
+            ]
         );
         assert_eq!(args.methods().collect::<Vec<_>>(), ["GET", "POST"]);
         assert_eq!(
             args.state().map(|state| state.to_token_stream().to_string()).as_deref(),
-            Some("App < u8 >")
+            Some("App < u8 , u16 >")
         );
         assert_eq!(names.len(), keys::KEYS.len(), "a new key needs its place in this test");
     }
@@ -290,7 +342,7 @@ mod tests {
             ("pth = \"/x\"", "unknown key `pth`", "perhaps `path`"),
             ("path = \"/x\", ruleName = \"x\"", "unknown key `ruleName`", "perhaps `rule_name`"),
             ("path = \"/x\", rule-name = \"x\"", "unknown key `rule-name`", "perhaps `rule_name`"),
-            ("path = \"/x\", timeout = 1", "unknown key `timeout`; expected", "`state`, `crate`"),
+            ("path = \"/x\", timeout = 1", "unknown key `timeout`; expected", "`handler`, `crate`"),
             ("path = \"/x\", path = \"/y\"", "`path` is given twice", "keep one"),
             ("path = \"/x\", desc = 1", "expected a string in quotes, found a number", "`desc = "),
             ("path = '/'", "expected a string in quotes, found a character", "`path = "),
@@ -313,6 +365,9 @@ mod tests {
             ("path = \"/x\", get, post, get", "`get` is given twice", "keep one"),
             ("path = \"/x\", state = App", "`state` is for a handler that is mounted", "add `get`"),
             ("path = \"/x\", get, state = 1", "expected a type", "`state = AppState`"),
+            ("path = \"/x\", handler = find", "`handler` is for a handler that is mounted", "add `get`"),
+            ("path = \"/x\", get, handler = 1", "expected the path of a function", "`handler = find::<u64>`"),
+            ("path = \"/x\", get, handler = Self::find", "`Self` is unknown", "`Orders::find`"),
             ("path =", "expected a value", "`path = "),
             ("= \"/x\", path = \"/x\"", "expected a key before `=`", "`path`"),
             ("path == \"/x\"", "write a single `=`", "between key and value"),
@@ -369,7 +424,7 @@ mod tests {
     fn values_captured_by_macro_rules_are_seen_through() {
         let group = proc_macro2::Group::new(Delimiter::None, "\"/x\"".parse().unwrap());
         let mut diag = Diagnostics::default();
-        let args = parse(quote!(path = #group), "EXAMPLE", &mut diag);
+        let args = parse(quote!(path = #group), &mut diag);
         assert!(diag.is_empty());
         assert_eq!(args.path().map(LitStr::value).as_deref(), Some("/x"));
     }

@@ -7,45 +7,81 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::LitStr;
 use syn::ext::IdentExt;
+use syn::{LitStr, Type};
 
 use crate::args::{self, Args};
 use crate::diag::Diagnostics;
 use crate::item::{self, Kind};
 use crate::value::Value;
+use crate::{owner, signature};
 
 /// Expands the attribute. `place` is its line and column, which tell two attributes of one handler apart.
 pub(crate) fn expand(args: TokenStream, item: TokenStream, place: (usize, usize)) -> TokenStream {
     let mut diag = Diagnostics::default();
     let seed = (args.to_string(), place);
-    let args = args::parse(args, "#[soul_client(path = \"/order/save\")]", &mut diag);
+    let args = args::parse(args, &mut diag);
     let head = item::read(&item, &mut diag);
-    let submission = match (head, args.path()) {
-        (Some(head), Some(path)) if diag.is_empty() => {
-            let annotation = annotation(&args, path);
-            let cfgs = &head.cfgs;
-            let submission = match head.kind {
-                Kind::Function => submit_route(&args, &annotation, &head.ident, &seed),
-                Kind::Module if args.mounted_at().is_some() => {
-                    let span = args.mounted_at().unwrap_or_else(Span::call_site);
-                    diag.at_span(
-                        span,
-                        "a module is not mounted, but the functions in it can be: move this to them",
-                    );
-                    diag.into_tokens()
-                }
-                Kind::Module => {
-                    let module = head.ident.to_string();
-                    let module = quote!(::core::concat!(::core::module_path!(), "::", #module));
-                    submit_class(&args.krate(), &annotation, &module)
-                }
-            };
-            quote!(#(#cfgs)* #submission)
+    // On an impl block a path is not needed: the annotation then only says whose functions these are.
+    if head.as_ref().is_none_or(|head| head.kind != Kind::Impl) {
+        args.require_path("#[soul_client(path = \"/order/save\")]", &mut diag);
+    }
+    let Some(head) = head else { return with(item, diag.into_tokens()) };
+    let annotation = args.path().map(|path| annotation(&args, path));
+    let submission = match (head.kind, annotation) {
+        (Kind::Function, Some(annotation)) => {
+            if args.mounted_at().is_some() {
+                signature::check(&args, &head.ident, &head.tokens, &mut diag);
+            }
+            submit_route(&args, &annotation, &head.ident, &seed)
         }
-        _ => diag.into_tokens(),
+        (Kind::Module, Some(annotation)) => {
+            refuse_methods(&args, "a module", &mut diag);
+            let module = head.ident.to_string();
+            let module = quote!(::core::concat!(::core::module_path!(), "::", #module));
+            submit_class(&args.krate(), &format_ident!("_"), &annotation, &module)
+        }
+        (Kind::Impl, annotation) => {
+            refuse_methods(&args, "an impl block", &mut diag);
+            let Some(owner) = owner::read(&head.tokens, &mut diag) else {
+                return with(item, diag.into_tokens());
+            };
+            let class = annotation.map(|annotation| {
+                let name = format_ident!(
+                    "_SOUL_CLIENT_ONLY_ONE_IMPL_BLOCK_OF_{}_CAN_HAVE_A_PATH",
+                    owner.name.to_uppercase()
+                );
+                submit_class(&args.krate(), &name, &annotation, &module_of(&owner.name))
+            });
+            if !diag.is_empty() {
+                return with(item, diag.into_tokens());
+            }
+            let (cfgs, class) = (&head.cfgs, class.unwrap_or_default());
+            // Without a class there is nothing that a `#[cfg]` could stand on.
+            let class = if class.is_empty() { class } else { quote!(#(#cfgs)* #class) };
+            return with(owner::tell(item, &owner.ty), class);
+        }
+        (_, None) => TokenStream::new(),
     };
+    if !diag.is_empty() {
+        return with(item, diag.into_tokens());
+    }
+    let cfgs = &head.cfgs;
+    with(item, quote!(#(#cfgs)* #submission))
+}
+
+fn with(item: TokenStream, submission: TokenStream) -> TokenStream {
     quote!(#item #submission)
+}
+
+/// Only a handler can be mounted.
+fn refuse_methods(args: &Args, what: &str, diag: &mut Diagnostics) {
+    if let Some(span) = args.mounted_at() {
+        diag.at_span(
+            span,
+            format_args!("{what} is not mounted, but the functions in it can be: move this to them"),
+        );
+    }
 }
 
 /// Expands `class! { path = "…" }`, the annotation of the module in which it stands.
@@ -53,10 +89,13 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream, place: (usize, usize)
 /// An attribute cannot stand on the module of a file; this stands in it instead.
 pub(crate) fn expand_class(args: TokenStream) -> TokenStream {
     let mut diag = Diagnostics::default();
-    let args = args::parse(args, "class! { path = \"/order\" }", &mut diag);
+    let args = args::parse(args, &mut diag);
+    args.require_path("class! { path = \"/order\" }", &mut diag);
+    refuse_methods(&args, "a module", &mut diag);
     match args.path() {
         Some(path) if diag.is_empty() => {
-            submit_class(&args.krate(), &annotation(&args, path), &quote!(::core::module_path!()))
+            let (any, module) = (format_ident!("_"), quote!(::core::module_path!()));
+            submit_class(&args.krate(), &any, &annotation(&args, path), &module)
         }
         _ => diag.into_tokens(),
     }
@@ -67,7 +106,7 @@ fn annotation(args: &Args, path: &LitStr) -> TokenStream {
     let krate = args.krate();
     let setters = args.given().filter_map(|(name, value)| {
         let value = match value {
-            Value::Path(_) | Value::Crate(_) | Value::Type(_) => return None,
+            Value::Path(_) | Value::Crate(_) | Value::Type(_) | Value::Handler(_) => return None,
             Value::Text(text) => quote!(#text),
             Value::Flag(flag) => quote!(#flag),
             Value::RpcType(variant) => {
@@ -83,51 +122,69 @@ fn annotation(args: &Args, path: &LitStr) -> TokenStream {
 
 /// A constant with a name stands in modules, functions and impl blocks alike; `const _` would not in
 /// the last. The name begins with `_`, so that it is never reported as dead, and it is what the
-/// compiler prints when the attribute stands in a trait or its implementation, where no such constant
-/// may be.
+/// compiler prints where no such constant may be, or none that is reached by its plain name.
 fn submit_route(args: &Args, annotation: &TokenStream, handler: &Ident, seed: &impl Hash) -> TokenStream {
     let krate = args.krate();
-    let mount = mount(args, handler);
-    let handler = handler.unraw().to_string();
+    let by_plain_name = args.mounted_at().is_some() && args.handler().is_none() && args.owner().is_none();
+    let advice = if by_plain_name { "_NEEDS_ITS_IMPL_BLOCK_ANNOTATED_TOO_AND" } else { "" };
+    let name = handler.unraw().to_string();
     let mut hasher = DefaultHasher::new();
     seed.hash(&mut hasher);
-    let name = format_ident!(
-        "_SOUL_CLIENT_CANNOT_STAND_IN_A_TRAIT_{}_{:X}",
-        handler.to_uppercase(),
+    let constant = format_ident!(
+        "_SOUL_CLIENT{advice}_CANNOT_STAND_IN_A_TRAIT_{}_{:X}",
+        name.to_uppercase(),
         hasher.finish() >> 32
     );
+    let module = match args.owner() {
+        Some(owner) => module_of(&type_name(owner)),
+        None => quote!(::core::module_path!()),
+    };
+    // In an impl block a plain name means some other function, or none. That of the constant is then unknown as well,
+    // and its words say what to do.
+    let module = if by_plain_name { quote!({ let () = #constant; #module }) } else { module };
+    let mount = mount(args, handler);
     quote! {
         #[doc(hidden)]
-        const #name: () = {
+        const #constant: () = {
             #krate::__private::inventory::submit! {
-                #krate::__private::Route::new(#annotation).handler(#handler).module(::core::module_path!())
+                #krate::__private::Route::new(#annotation).handler(#name).module(#module)
                     #mount
             }
         };
     }
 }
 
-/// `.mount(…)`, for a handler that is to be mounted. The types of axum are reached through `soul-client`, whose feature
-/// `axum` is needed for it.
+/// An annotated impl block is to its functions what a module of the type's name would be.
+fn module_of(owner: &str) -> TokenStream {
+    quote!(::core::concat!(::core::module_path!(), "::", #owner))
+}
+
+/// The name without path and parameters; [`owner::read`] has seen to it that there is one.
+fn type_name(owner: &Type) -> String {
+    match owner {
+        Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.unraw().to_string()),
+        _ => None,
+    }
+    .unwrap_or_default()
+}
+
+/// `.mount(…)`, for a handler that is to be mounted. The types of axum are reached through a macro of `soul-client`,
+/// which says so if its feature `axum` is off.
 fn mount(args: &Args, handler: &Ident) -> Option<TokenStream> {
     let krate = args.krate();
     let state = args.state().map_or_else(|| quote!(()), ToTokens::to_token_stream);
     let methods: Vec<_> =
         args.methods().map(|name| Ident::new(name_or_any(name), Span::call_site())).collect();
-    let words = args.methods().map(name_or_any);
-    let (first, others) = methods.split_first()?;
-    let filter = quote!(#krate::__private::mount::MethodFilter);
-    let router = if methods.iter().any(|method| method == "any") {
-        quote!(#krate::__private::mount::any(#handler))
-    } else {
-        quote!(#krate::__private::mount::on(#filter::#first #(.or(#filter::#others))*, #handler))
+    if methods.is_empty() {
+        return None;
+    }
+    let handler = match (args.handler(), args.owner()) {
+        (Some(instance), _) => instance.to_token_stream(),
+        (None, Some(owner)) => quote!(<#owner>::#handler),
+        (None, None) => handler.to_token_stream(),
     };
-    Some(quote! {
-        .mount(#krate::__private::mount::of(
-            &[#(#words),*],
-            || #krate::__private::mount::erase::<#state>(#router),
-        ))
-    })
+    let by = if methods.iter().any(|method| method == "any") { quote!(any) } else { quote!(on) };
+    Some(quote!(.mount(#krate::__private::mount!(#by, [#(#methods)*], #state, #handler))))
 }
 
 fn name_or_any(name: &'static str) -> &'static str {
@@ -135,9 +192,14 @@ fn name_or_any(name: &'static str) -> &'static str {
 }
 
 /// Stands beside an annotated module and not in it: what is in the module stays exactly as written.
-fn submit_class(krate: &TokenStream, annotation: &TokenStream, module: &TokenStream) -> TokenStream {
+fn submit_class(
+    krate: &TokenStream,
+    constant: &Ident,
+    annotation: &TokenStream,
+    module: &TokenStream,
+) -> TokenStream {
     quote! {
-        const _: () = {
+        const #constant: () = {
             #krate::__private::inventory::submit! {
                 #krate::__private::Class::new(#module, #annotation)
             }

@@ -11,13 +11,15 @@ use syn::{Attribute, Visibility};
 use crate::diag::Diagnostics;
 
 /// What may be annotated, for the end of messages.
-const ACCEPTED: &str =
-    "`#[soul_client]` goes on a function with a body (one route) or on an inline module (a class of routes)";
+const ACCEPTED: &str = "`#[soul_client]` goes on a function with a body (one route), or on an inline module or impl block (a class of routes)";
 
 /// An item that can carry the attribute.
 pub(crate) struct Item {
     pub(crate) kind: Kind,
+    /// The name; the word `impl` of an impl block.
     pub(crate) ident: Ident,
+    /// The item without attributes and visibility.
+    pub(crate) tokens: Vec<TokenTree>,
     /// `#[cfg(…)]` attributes that are still there; what is submitted must come and go with the item.
     pub(crate) cfgs: Vec<Attribute>,
 }
@@ -26,6 +28,7 @@ pub(crate) struct Item {
 pub(crate) enum Kind {
     Function,
     Module,
+    Impl,
 }
 
 /// Reads the head of an item; `None` after a mistake was reported.
@@ -33,6 +36,7 @@ pub(crate) enum Kind {
 /// ```text
 /// ATTR* VIS? (default | const | async | unsafe | safe | extern "abi"?)* fn NAME … { … }
 /// ATTR* VIS? unsafe? mod NAME { … }
+/// ATTR* unsafe? impl … { … }
 /// ```
 pub(crate) fn read(tokens: &TokenStream, diag: &mut Diagnostics) -> Option<Item> {
     let head = |input: ParseStream<'_>| -> syn::Result<(Vec<Attribute>, Vec<TokenTree>)> {
@@ -49,7 +53,7 @@ pub(crate) fn read(tokens: &TokenStream, diag: &mut Diagnostics) -> Option<Item>
     };
     let cfgs = attrs.into_iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let (kind, ident) = kind_and_name(&rest, diag)?;
-    Some(Item { kind, ident, cfgs })
+    Some(Item { kind, ident, tokens: rest, cfgs })
 }
 
 fn kind_and_name(tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<(Kind, Ident)> {
@@ -57,6 +61,7 @@ fn kind_and_name(tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<(Kind, 
     let kind = match tokens.get(keyword) {
         Some(TokenTree::Ident(word)) if word == "fn" => Kind::Function,
         Some(TokenTree::Ident(word)) if word == "mod" => Kind::Module,
+        Some(TokenTree::Ident(word)) if word == "impl" => return Some((Kind::Impl, word.clone())),
         _ => {
             refuse_other(tokens, diag);
             return None;
@@ -69,7 +74,7 @@ fn kind_and_name(tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<(Kind, 
     let body =
         matches!(tokens.last(), Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace);
     match (body, kind) {
-        (true, _) => Some((kind, ident.clone())),
+        (true, _) | (false, Kind::Impl) => Some((kind, ident.clone())),
         (false, Kind::Function) => {
             diag.at(ident, format_args!("`{ident}` has no body, so it handles no request; {ACCEPTED}"));
             None
@@ -105,7 +110,6 @@ fn refuse_other(tokens: &[TokenTree], diag: &mut Diagnostics) {
         "enum",
         "union",
         "trait",
-        "impl",
         "type",
         "const",
         "static",
@@ -119,12 +123,6 @@ fn refuse_other(tokens: &[TokenTree], diag: &mut Diagnostics) {
         _ => None,
     });
     match (found, tokens.first()) {
-        (Some(word), _) if word == "impl" => {
-            diag.at(
-                word,
-                format_args!("an impl block cannot be annotated, but the functions in it can; {ACCEPTED}"),
-            );
-        }
         (Some(word), _) => diag.at(word, format_args!("this `{word}` cannot be annotated; {ACCEPTED}")),
         (None, Some(first)) => diag.at(first, format_args!("this cannot be annotated; {ACCEPTED}")),
         (None, None) => {
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_and_inline_modules_are_read() {
+    fn functions_and_blocks_are_read() {
         let cases = [
             ("fn a() {}", Kind::Function, "a", 0),
             (
@@ -163,6 +161,7 @@ mod tests {
             ("fn half() { let x = ; }", Kind::Function, "half", 0),
             ("pub mod orders { fn inner() {} }", Kind::Module, "orders", 0),
             ("#[cfg(unix)] mod r#mod {}", Kind::Module, "r#mod", 1),
+            ("#[cfg(unix)] impl Orders { fn find() {} }", Kind::Impl, "impl", 1),
         ];
         for (source, kind, name, cfgs) in cases {
             assert_eq!(read_str(source), Ok((kind, name.to_string(), cfgs)), "{source}");
@@ -174,7 +173,6 @@ mod tests {
         let cases = [
             ("struct Order;", "this `struct` cannot be annotated"),
             ("pub const PATH: &str = \"/x\";", "this `const` cannot be annotated"),
-            ("unsafe impl Send for Order {}", "an impl block cannot be annotated"),
             ("use a::b;", "this `use` cannot be annotated"),
             ("let handler = |x| x;", "this `let` cannot be annotated"),
             ("macro_rules! m { () => {} }", "this `macro_rules` cannot be annotated"),

@@ -13,11 +13,13 @@ pub(crate) enum Form {
     Flag,
     /// A type, bare or in quotes.
     Type,
+    /// A path to a function, bare or in quotes.
+    Handler,
     /// A path to the crate `soul-client`, bare or in quotes.
     Crate,
 }
 
-/// One key of the attribute. Every key but `path`, `state` and `crate` is also the name of a setter of
+/// One key of the attribute. Every key but `path`, `state`, `handler` and `crate` is also the name of a setter of
 /// `soul_client::route::Annotation`.
 #[derive(Debug)]
 pub(crate) struct Key {
@@ -80,6 +82,8 @@ keys! {
         "whether metadata is registered beside the rule";
     "state", Type, "state = AppState", "`()`", [],
         "with `get` and its like: the state that the handler takes";
+    "handler", Handler, "handler = find::<u64>", "the function below", ["instance", "function"],
+        "with `get` and its like: what is mounted, for a generic function or one in an impl block";
     "crate", Crate, "crate = soul_client", "`::soul_client`", ["krate"],
         "path to the crate `soul-client`, for a program that renames or re-exports it";
 }

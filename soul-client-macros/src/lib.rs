@@ -5,6 +5,8 @@ mod diag;
 mod expand;
 mod item;
 mod keys;
+mod owner;
+mod signature;
 mod value;
 
 use proc_macro::TokenStream;

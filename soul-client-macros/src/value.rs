@@ -1,7 +1,8 @@
 //! What a value may be, and what is said when it is something else.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use syn::{Lit, LitBool, LitStr, Path, Type};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{ExprPath, Lit, LitBool, LitStr, Path, Type};
 
 use crate::diag::Diagnostics;
 use crate::keys::{Form, Key, RPC_TYPES};
@@ -14,6 +15,7 @@ pub(crate) enum Value {
     RpcType(&'static str),
     Flag(LitBool),
     Type(Box<Type>),
+    Handler(Box<ExprPath>),
     Crate(Path),
 }
 
@@ -24,6 +26,9 @@ pub(crate) fn parse(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> 
     }
     if key.form == Form::Type {
         return parse_type(key, tokens, diag);
+    }
+    if key.form == Form::Handler {
+        return parse_handler(key, tokens, diag);
     }
     let literal = match tokens {
         [token] => literal(token),
@@ -169,6 +174,36 @@ fn parse_type(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option
         diag.at(shown, format_args!("expected a type, as in `{}`", key.example));
     }
     parsed.map(|parsed| Value::Type(Box::new(parsed)))
+}
+
+/// `handler = find::<u64>` or `handler = Orders::find`, bare or in quotes.
+fn parse_handler(key: &Key, tokens: &[TokenTree], diag: &mut Diagnostics) -> Option<Value> {
+    let shown = TokenStream::from_iter(tokens.iter().cloned());
+    let parsed = match tokens {
+        [token] if literal(token).is_ok() => match literal(token) {
+            Ok(Lit::Str(text)) => text.parse::<ExprPath>().ok(),
+            _ => None,
+        },
+        _ => syn::parse2::<ExprPath>(shown.clone()).ok(),
+    };
+    let Some(parsed) = parsed else {
+        diag.at(shown, format_args!("expected the path of a function, as in `{}`", key.example));
+        return None;
+    };
+    if let Some(own) = find_ident(parsed.to_token_stream(), "Self") {
+        diag.at(own, "`Self` is unknown where the router is made: write the type, as in `Orders::find`");
+        return None;
+    }
+    Some(Value::Handler(Box::new(parsed)))
+}
+
+/// The first such word, however deep.
+pub(crate) fn find_ident(tokens: TokenStream, word: &str) -> Option<Ident> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Ident(ident) => (ident == word).then_some(ident),
+        TokenTree::Group(group) => find_ident(group.stream(), word),
+        _ => None,
+    })
 }
 
 /// `crate = soul`, `crate = ::soul`, `crate = crate::reexports::soul`, and each of them in quotes.

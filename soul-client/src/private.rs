@@ -2,7 +2,42 @@
 
 pub use inventory;
 
+pub use crate::__mount as mount;
 pub use crate::route::{Annotation, Class, Route, RpcType};
+
+/// Makes what a mounted handler is made of, for all methods or some.
+#[cfg(feature = "axum")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __mount {
+    (any, [$($method:ident)*], $state:ty, $handler:expr) => {
+        $crate::__private::mount::of(&[$(::core::stringify!($method)),*], || {
+            $crate::__private::mount::erase::<$state>($crate::__private::mount::any($handler))
+        })
+    };
+    (on, [$first:ident $($other:ident)*], $state:ty, $handler:expr) => {
+        $crate::__private::mount::of(
+            &[::core::stringify!($first) $(, ::core::stringify!($other))*],
+            || {
+                let filter = $crate::__private::mount::MethodFilter::$first;
+                $(let filter = filter.or($crate::__private::mount::MethodFilter::$other);)*
+                $crate::__private::mount::erase::<$state>($crate::__private::mount::on(filter, $handler))
+            },
+        )
+    };
+}
+
+/// Says why there is none.
+#[cfg(not(feature = "axum"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __mount {
+    ($($anything:tt)*) => {
+        ::core::compile_error!(
+            "`get` and its like mount the handler in a router of axum: turn on the feature `axum` of `soul-client`"
+        )
+    };
+}
 
 /// What a mounted handler is made of.
 #[cfg(feature = "axum")]

@@ -18,6 +18,7 @@ const EXPECTED: &[(&str, &[(&str, &str)])] = &[
     ("functions", pass::functions::ROUTES),
     ("impl_blocks", pass::impl_blocks::ROUTES),
     ("mounted", pass::mounted::ROUTES),
+    ("mounted_anywhere", pass::mounted_anywhere::ROUTES),
     ("renamed_crate", pass::renamed_crate::ROUTES),
     ("strict_lints", pass::strict_lints::ROUTES),
 ];
@@ -68,6 +69,12 @@ fn routes_stand_in_their_nearest_class() {
         ("classes::r#empty", "/empty", vec![]),
         ("renamed_crate::class", "/renamed-class", vec![]),
         ("mounted::orders", "/mounted", vec!["/item/{id}", "/plain", "/quoted", "/rest/**", "/save"]),
+        (
+            "mounted_anywhere::Orders",
+            "/anywhere",
+            vec!["/found/{id}", "/quiet", "/stored/{id}", "/typed/{number}"],
+        ),
+        ("mounted_anywhere::deep", "/anywhere", vec!["/match", "/on"]),
         ("strict_lints::class", "/strict-class", vec!["/strict/in-class"]),
     ];
     for (module, path, routes) in &cases {

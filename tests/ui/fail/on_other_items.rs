@@ -4,9 +4,9 @@ use soul_client::soul_client;
 pub struct Orders;
 
 #[soul_client(path = "/order")]
-impl Orders {}
+pub const PATH: &str = "/order";
 
 #[soul_client(path = "/order")]
-pub const PATH: &str = "/order";
+thread_local! {}
 
 fn main() {}

@@ -10,5 +10,6 @@ pub(crate) mod extractors;
 pub(crate) mod functions;
 pub(crate) mod impl_blocks;
 pub(crate) mod mounted;
+pub(crate) mod mounted_anywhere;
 pub(crate) mod renamed_crate;
 pub(crate) mod strict_lints;

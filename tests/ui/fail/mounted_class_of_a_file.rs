@@ -1,0 +1,3 @@
+soul_client::class! { get, path = "/order" }
+
+fn main() {}
