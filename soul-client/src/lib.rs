@@ -34,6 +34,8 @@ mod meter;
 pub mod metrics;
 #[cfg(feature = "axum")]
 mod mount;
+#[cfg(feature = "axum")]
+mod scope;
 #[cfg(feature = "http")]
 mod secret;
 #[cfg(feature = "http")]
@@ -60,6 +62,8 @@ pub use life::{Life, Stop, stop_signal};
 #[cfg(feature = "axum")]
 pub use mount::{router, router_of};
 pub use plan::{Dialect, RegistrationPlan, ShenyuVersion};
+#[cfg(feature = "axum")]
+pub use scope::Scope;
 #[cfg(feature = "http")]
 pub use secret::Secret;
 

@@ -6,16 +6,17 @@ use axum::{Router, routing::MethodRouter};
 
 use crate::{
     error::{Error, Problem},
-    route::{self, Collected, Route},
+    route::{self, Collected, Mount, Route},
+    wire::soul::is_pattern,
 };
 
-/// A router of every handler whose annotation names a method and whose state is `S`.
+/// A router of every handler of the program whose annotation names a method and whose state is `S`, or that has none.
 ///
-/// Handlers without a state are in `router::<()>()`, which can be merged into any other. Layers, nesting and further
-/// routes go on top as with any router; what is nested below a prefix should have that prefix in its annotated module,
-/// since the gateway is told the path of the annotation.
+/// Layers and further routes go on top as with any router. To nest it, nest a [`Scope`](crate::Scope) instead, since
+/// the gateway has to be told the prefix.
 ///
 /// Wildcards of Soul are mounted, too: `/find/**` as `/find/{*rest}`, `*` as a variable, and axum 0.7's `:id` as `{id}`.
+/// In a class that stands for all its routes, such as `/test/**`, handlers are mounted below `/test`.
 ///
 /// # Errors
 /// When two handlers have one path and method, or a path is none that axum has. Both places are named.
@@ -40,8 +41,7 @@ use crate::{
 /// }
 ///
 /// fn main() -> Result<(), soul_client::Error> {
-///     let router = soul_client::router::<Shop>()?.with_state(Shop("books"));
-///     let router: axum::Router = router.merge(soul_client::router()?);
+///     let router: axum::Router = soul_client::router()?.with_state(Shop("books"));
 /// #   drop(router);
 ///     Ok(())
 /// }
@@ -64,13 +64,31 @@ pub fn router_of<S: Clone + Send + Sync + 'static>(collected: &Collected) -> Res
     let mut book = Book::default();
     for (prefix, route) in in_classes.chain(free) {
         let Some(mount) = route.mount else { continue };
-        let built: Box<dyn Any> = (mount.build)();
-        let Ok(handlers) = built.downcast::<MethodRouter<S>>() else { continue };
+        let Some(handlers) = handlers(mount) else { continue };
         if let Some(path) = book.enter(prefix, route, mount.methods) {
-            router = router.route(&path, *handlers);
+            router = router.route(&path, handlers);
         }
     }
     if book.problems.is_empty() { Ok(router) } else { Err(Error::config(book.problems)) }
+}
+
+/// What a router with the state `S` serves; `None` if it takes another one.
+fn handlers<S: Clone + Send + Sync + 'static>(mount: Mount) -> Option<MethodRouter<S>> {
+    let built: Box<dyn Any> = (mount.build)();
+    match built.downcast::<MethodRouter<S>>() {
+        Ok(handlers) => Some(*handlers),
+        Err(other) => other.downcast::<MethodRouter<()>>().ok().map(|handlers| handlers.with_state(())),
+    }
+}
+
+/// Those that [`router_of`] serves.
+pub(crate) fn mounted_only<S: Clone + Send + Sync + 'static>(collected: &Collected) -> Collected {
+    collected.only(|route| route.mount.is_some_and(|mount| handlers::<S>(mount).is_some()))
+}
+
+/// Those that a router is written for by hand.
+pub(crate) fn plain_only(collected: &Collected) -> Collected {
+    collected.only(|route| route.mount.is_none())
 }
 
 /// Methods of one path, each with its route.
@@ -116,8 +134,9 @@ impl Book {
     }
 }
 
-/// With one slash between the two.
-fn join(prefix: &str, path: &str) -> String {
+/// With one slash between the two. A class that stands for all its routes stands for what is below its path.
+pub(crate) fn join(prefix: &str, path: &str) -> String {
+    let prefix = if is_pattern(prefix) { prefix.trim_end_matches('*') } else { prefix };
     format!("{}/{}", prefix.trim_end_matches('/'), path.trim_start_matches('/'))
 }
 

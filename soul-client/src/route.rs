@@ -347,6 +347,50 @@ impl Collected {
         collected
     }
 
+    /// What is annotated in a module and the modules in it, as `module_path!()` names it. Routes keep their class, even
+    /// if that is a module around this one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use soul_client::route::{Annotation, Collected, Route};
+    ///
+    /// let route = |module| Route::new(Annotation::new("/list")).module(module);
+    /// let all = Collected::group([], [route("shop::orders::read"), route("shop::orders2"), route("shop")]);
+    /// assert_eq!(all.within("shop::orders").routes, [route("shop::orders::read")]);
+    /// ```
+    #[must_use]
+    pub fn within(&self, module: &str) -> Self {
+        let outer = plain(module);
+        let is_inside = |module: &'static str| {
+            let module = plain(module);
+            enclosing(&module).any(|around| around == &*outer)
+        };
+        let inside = |routes: &[Route]| -> Vec<Route> {
+            routes.iter().filter(|route| is_inside(route.module)).copied().collect()
+        };
+        let classes = self.classes.iter().filter_map(|entry| {
+            let routes = inside(&entry.routes);
+            (is_inside(entry.class.module) || !routes.is_empty())
+                .then_some(ClassRoutes { class: entry.class, routes })
+        });
+        Self { classes: classes.collect(), routes: inside(&self.routes) }
+    }
+
+    /// The routes that `keep` says yes to, and the classes that have any or are routes themselves.
+    #[cfg(feature = "axum")]
+    pub(crate) fn only(&self, keep: impl Fn(&Route) -> bool) -> Self {
+        let kept =
+            |routes: &[Route]| -> Vec<Route> { routes.iter().filter(|route| keep(route)).copied().collect() };
+        let classes = self.classes.iter().filter_map(|entry| {
+            let routes = kept(&entry.routes);
+            // With handlers of the other sort only, it is the other sort's class.
+            (entry.routes.is_empty() || !routes.is_empty())
+                .then_some(ClassRoutes { class: entry.class, routes })
+        });
+        Self { classes: classes.collect(), routes: kept(&self.routes) }
+    }
+
     /// Whether nothing was annotated; [`EMPTY_HINT`] says what to do about it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -394,7 +438,7 @@ fn enclosing(module: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Drops the `r#` of raw names: the compiler prints it for keywords only, sources may write it anywhere.
-fn plain(module: &'static str) -> Cow<'static, str> {
+fn plain(module: &str) -> Cow<'_, str> {
     if module.contains("r#") { Cow::Owned(module.replace("r#", "")) } else { Cow::Borrowed(module) }
 }
 

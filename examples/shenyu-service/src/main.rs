@@ -54,8 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         config = config.admin_url(admin.url()).username(FakeAdmin::USERNAME).password(FakeAdmin::PASSWORD);
     }
 
-    let router = soul_client::router::<Shop>()?.with_state(Shop { name: "the corner shop" });
-    let router = router.merge(soul_client::router()?);
+    let router = soul_client::router()?.with_state(Shop { name: "the corner shop" });
     let listener = TcpListener::bind("0.0.0.0:0").await?;
     println!("serving http://{}/list", listener.local_addr()?);
     soul_client::serve(listener, router, config.build()?).await?;

@@ -77,6 +77,13 @@ impl SoulClientBuilder {
         self
     }
 
+    /// As [`declarations`](Self::declarations), unless there are some.
+    #[cfg(feature = "axum")]
+    pub(crate) fn or_declarations(mut self, declarations: ClassDeclarations) -> Self {
+        self.declarations.get_or_insert(declarations);
+        self
+    }
+
     /// Starts, as [`SoulClient::start`] does.
     ///
     /// # Errors

@@ -18,6 +18,9 @@ use crate::{
 
 /// Serves a router, keeps its annotated routes registered, and leaves in order on SIGINT or SIGTERM.
 ///
+/// With a plain `Router`, what is annotated anywhere in the program is registered, by the path that the annotation says;
+/// with a [`Scope`](crate::Scope), what that scope serves, below the prefixes that it is nested at.
+///
 /// The listener is bound, so requests are accepted before an admin is told of the port. On a signal:
 ///
 /// 1. every admin is told that this instance leaves, and nothing registers it again;
@@ -52,10 +55,10 @@ use crate::{
 #[cfg(feature = "axum")]
 pub async fn serve(
     listener: tokio::net::TcpListener,
-    router: axum::Router,
+    app: impl Into<crate::Scope>,
     config: ClientConfig,
 ) -> Result<(), Error> {
-    Life::new(config).serve(listener, router).await
+    Life::new(config).serve(listener, app).await
 }
 
 /// What `soul_client::serve` (feature `axum`) does, in the parts that a service may want otherwise.
@@ -105,12 +108,19 @@ impl Life {
         self
     }
 
-    /// Serves a router; see [`serve`].
+    /// Serves a router or a [`Scope`](crate::Scope); see [`serve`]. Routes that the client's builder was given are
+    /// registered instead of those of the scope.
     ///
     /// # Errors
     /// As [`serve`].
     #[cfg(feature = "axum")]
-    pub async fn serve(self, listener: tokio::net::TcpListener, router: axum::Router) -> Result<(), Error> {
+    pub async fn serve(
+        mut self,
+        listener: tokio::net::TcpListener,
+        app: impl Into<crate::Scope>,
+    ) -> Result<(), Error> {
+        let (router, declarations) = app.into().into_parts()?;
+        self.client = self.client.or_declarations(declarations);
         let address = listener.local_addr().map_err(|error| {
             Error::new(Kind::Serve, "find out what the listener is bound to").with_source(error)
         })?;

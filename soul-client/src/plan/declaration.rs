@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::ClassDeclarations;
-use crate::route::{Annotation, Collected, Place, Route};
+use super::{ClassDeclarations, shenyu::template};
+use crate::{
+    route::{Annotation, Collected, Place, Route},
+    wire::soul::is_pattern,
+};
 
 /// The attributes of one annotation; what [`Annotation`] says as a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +93,67 @@ impl ClassDeclaration {
     }
 }
 
+impl ClassDeclarations {
+    /// The same declarations below a prefix, as a router has them that was nested there: a variable in the prefix
+    /// becomes a wildcard, and `/` below `/api` is `/api`.
+    ///
+    /// With axum, [`Scope`](crate::Scope) does this where it nests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use soul_client::plan::ClassDeclarations;
+    /// use soul_client::route::{Annotation, Collected, Route};
+    ///
+    /// let routes = Collected::group([], [Route::new(Annotation::new("/order/save"))]);
+    /// let nested = ClassDeclarations::from(&routes).nested("/api");
+    /// assert_eq!(nested.0[0].routes[0].path, "/api/order/save");
+    /// ```
+    #[must_use]
+    pub fn nested(mut self, prefix: &str) -> Self {
+        let prefix = prefix.trim_end_matches('/');
+        if !prefix.is_empty() {
+            let pattern = template::pattern(prefix).unwrap_or_else(|_| prefix.to_owned());
+            self.0.iter_mut().for_each(|class| class.nest(prefix, &pattern));
+        }
+        self
+    }
+}
+
+impl ClassDeclaration {
+    /// Whether anything is registered because of it.
+    #[cfg(feature = "axum")]
+    pub(crate) fn is_something(&self) -> bool {
+        !self.routes.is_empty() || self.annotation.as_ref().is_some_and(|class| is_pattern(&class.path))
+    }
+
+    /// A class that stands for all its routes gets the prefix itself. Otherwise its routes get the class's path, too:
+    /// with a wildcard in the prefix the class would become one that stands for all.
+    fn nest(&mut self, prefix: &str, pattern: &str) {
+        let Some(class) = &mut self.annotation else {
+            self.routes.iter_mut().for_each(|route| route.nest(prefix, pattern, ""));
+            return;
+        };
+        if is_pattern(&class.path) {
+            class.path = [pattern, &class.path].concat().into();
+            return;
+        }
+        let path = std::mem::take(&mut class.path);
+        self.routes.iter_mut().for_each(|route| route.nest(prefix, pattern, &path));
+    }
+}
+
+impl Attributes {
+    fn nest(&mut self, prefix: &str, pattern: &str, class: &str) {
+        let (prefix, whole) = if self.mounted {
+            (prefix, template::join(&[class, &self.path]))
+        } else {
+            (pattern, [class, &self.path].concat())
+        };
+        self.path = if whole == "/" { prefix.to_owned() } else { [prefix, &whole].concat() }.into();
+    }
+}
+
 impl From<&Collected> for ClassDeclarations {
     /// Handlers outside any annotated module are a class with an empty path: Rust knows no class to annotate
     /// around them, and 2.3.0 would otherwise pass over them.
@@ -102,5 +166,45 @@ impl From<&Collected> for ClassDeclarations {
         let free = collected.routes.iter().map(Attributes::of_route).collect();
         let free = ClassDeclaration::new(Some(Attributes::new("")), free);
         Self(classes.chain([free]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::Class;
+
+    #[test]
+    fn prefix_goes_before_every_path_once() {
+        let mounted = |path| Attributes { mounted: true, ..Attributes::new(path) };
+        let class = |path, route| ClassDeclaration::new(Some(Attributes::new(path)), vec![route]);
+        for (before, prefix, path) in [
+            (class("", Attributes::new("/save")), "/api", "/api/save"),
+            (class("", Attributes::new("/save")), "/api/", "/api/save"),
+            (class("", Attributes::new("/save")), "/", "/save"),
+            (class("", Attributes::new("/save")), "", "/save"),
+            (class("/order", Attributes::new("/save")), "/api", "/api/order/save"),
+            (class("/order", Attributes::new("save")), "/api", "/api/ordersave"),
+            (class("/order", mounted("save")), "/api", "/api/order/save"),
+            (class("", Attributes::new("/")), "/api", "/api"),
+            (class("", mounted("/")), "/api", "/api"),
+            (class("/order", mounted("/")), "/api", "/api/order/"),
+            (class("/order", Attributes::new("/save")), "/{tenant}", "/*/order/save"),
+            (class("/order", mounted("/{id}")), "/a/{tenant}", "/a/{tenant}/order/{id}"),
+            (ClassDeclaration::new(None, vec![Attributes::new("/save")]), "/api", "/api/save"),
+        ] {
+            let nested = ClassDeclarations(vec![before.clone()]).nested(prefix);
+            let class = nested.0[0].annotation.as_ref().map_or("", |class| &class.path);
+            assert_eq!([class, &*nested.0[0].routes[0].path].concat(), path, "{before:?}");
+        }
+        let twice = ClassDeclarations(vec![class("/order", mounted("/{id}"))]).nested("/v1").nested("/api");
+        assert_eq!(twice.0[0].routes[0].path, "/api/v1/order/{id}");
+    }
+
+    #[test]
+    fn class_that_stands_for_all_keeps_doing_so() {
+        let collected = Collected::group([Class::new("m", Annotation::new("/test/**"))], []);
+        let nested = ClassDeclarations::from(&collected).nested("/{tenant}/api");
+        assert_eq!(nested.0[0].annotation.as_ref().unwrap().path, "/*/api/test/**");
     }
 }
