@@ -9,12 +9,18 @@ use std::{
     time::Duration,
 };
 
+use soul_client::wire::shenyu::DEFAULT_NAMESPACE;
+
 use super::problem::Problem;
 
 /// Where the admin listens; Soul's port, but on loopback only.
 pub const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9095));
 /// Folder of the store, inside the working folder.
 pub const DATA_FOLDER: &str = "soul-data";
+/// User that ShenYu's clients log in as, unless another is set; that of every ShenYu.
+pub const SHENYU_USER: &str = "admin";
+/// Life of a token, as in ShenYu.
+pub const SHENYU_TOKEN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time from the start of a round of probing to the start of the next; Soul waits as long after the end of one.
 pub const UPSTREAM_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Time a probe waits for a connection; Soul waits as long as the system does.
@@ -55,6 +61,13 @@ pub struct AdminConfig {
     pub data: DataDir,
     /// Token that `/api/v1` asks for. Without one, which is the default, only the own machine may use it.
     pub api_token: Option<ApiToken>,
+    /// Whom ShenYu's clients must log in as. Without one, which is the default, any login gives a token and none is
+    /// asked for; Soul's clients never log in.
+    pub shenyu_login: Option<ShenyuLogin>,
+    /// Life of a token. Default [`SHENYU_TOKEN_LIFE`].
+    pub shenyu_token_life: Duration,
+    /// The namespace whose registrations are taken; those of others are refused. Default: ShenYu's own default.
+    pub shenyu_namespace: String,
     /// Time from one round of probing to the next; zero turns probing off. Default [`UPSTREAM_CHECK_INTERVAL`].
     pub upstream_check_interval: Duration,
     /// Time a probe waits for a connection. Default [`UPSTREAM_CHECK_TIMEOUT`].
@@ -89,6 +102,9 @@ impl Default for AdminConfig {
             listen: LISTEN,
             data: DataDir::Path(PathBuf::from(DATA_FOLDER)),
             api_token: None,
+            shenyu_login: None,
+            shenyu_token_life: SHENYU_TOKEN_LIFE,
+            shenyu_namespace: DEFAULT_NAMESPACE.to_owned(),
             upstream_check_interval: UPSTREAM_CHECK_INTERVAL,
             upstream_check_timeout: UPSTREAM_CHECK_TIMEOUT,
             upstream_check_concurrency: UPSTREAM_CHECK_CONCURRENCY,
@@ -119,6 +135,7 @@ impl AdminConfig {
             ("header_timeout", self.header_timeout),
             ("body_timeout", self.body_timeout),
             ("write_timeout", self.write_timeout),
+            ("shenyu_token_life", self.shenyu_token_life),
         ] {
             if value.is_zero() {
                 problems.push(Problem::new(field, "must be longer than zero"));
@@ -139,6 +156,18 @@ impl AdminConfig {
         if self.api_token.as_ref().is_some_and(|token| token.0.chars().any(char::is_control)) {
             problems
                 .push(Problem::new("api_token", "must be one line, which no header could hold otherwise"));
+        }
+        if let Some(login) = &self.shenyu_login {
+            if login.user.trim().is_empty() {
+                problems.push(Problem::new("shenyu_login", "must name a user"));
+            }
+            if login.password.0.is_empty() {
+                problems
+                    .push(Problem::new("shenyu_login", "must have a password; leave it out to ask for none"));
+            }
+        }
+        if self.shenyu_namespace.trim().is_empty() {
+            problems.push(Problem::new("shenyu_namespace", "must not be empty"));
         }
         if matches!(&self.data, DataDir::Path(path) if path.as_os_str().is_empty()) {
             problems.push(Problem::new("data", "must be a folder, or `memory`"));
@@ -193,10 +222,54 @@ impl ApiToken {
 
     /// Whether a given text is the token; takes the same time wherever they differ.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let own = self.0.as_bytes();
-        let differences = own.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
-        own.len() == given.len() && std::hint::black_box(differences) == 0
+        same(self.0.as_bytes(), given)
     }
+}
+
+/// Who may register as a client of ShenYu.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShenyuLogin {
+    /// Name of the user.
+    pub user: String,
+    /// The password.
+    pub password: Password,
+}
+
+impl ShenyuLogin {
+    /// Whether these are the user and the password; takes the same time wherever they differ.
+    pub(crate) fn is(&self, user: &str, password: &str) -> bool {
+        let user = same(self.user.as_bytes(), user.as_bytes());
+        same(self.password.0.as_bytes(), password.as_bytes()) && user
+    }
+}
+
+/// A password; neither `Debug` nor any log shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// A password, as it is.
+    #[must_use]
+    pub fn new(password: impl Into<String>) -> Self {
+        Self(password.into())
+    }
+
+    /// The bytes, for the one place that makes a key of them.
+    pub(crate) fn expose(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(***)")
+    }
+}
+
+/// Whether two secrets are the same, in a time that does not tell where they differ.
+fn same(own: &[u8], given: &[u8]) -> bool {
+    let differences = own.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
+    own.len() == given.len() && std::hint::black_box(differences) == 0
 }
 
 impl fmt::Debug for ApiToken {
@@ -215,12 +288,17 @@ mod tests {
             poll_hold: Duration::ZERO,
             body_limit: 0,
             api_token: Some(ApiToken::new(" ")),
+            shenyu_login: Some(ShenyuLogin { user: "admin".to_owned(), password: Password::new("") }),
+            shenyu_namespace: " ".to_owned(),
             data: DataDir::Path(PathBuf::new()),
             ..AdminConfig::default()
         };
         let problems = config.validate().unwrap_err();
         let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
-        assert_eq!(fields, ["poll_hold", "body_limit", "api_token", "data"]);
+        assert_eq!(
+            fields,
+            ["poll_hold", "body_limit", "api_token", "shenyu_login", "shenyu_namespace", "data"]
+        );
     }
 
     #[test]
@@ -231,6 +309,17 @@ mod tests {
             assert!(!token.is(other.as_bytes()), "{other}");
         }
         let config = AdminConfig { api_token: Some(token), ..AdminConfig::default() };
+        assert!(!format!("{config:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn login_is_compared_and_never_shown() {
+        let login = ShenyuLogin { user: "admin".to_owned(), password: Password::new("s3cret ") };
+        assert!(login.is("admin", "s3cret "));
+        for (user, password) in [("admin", "s3cret"), ("admin", ""), ("Admin", "s3cret "), ("", "s3cret ")] {
+            assert!(!login.is(user, password), "{user} {password}");
+        }
+        let config = AdminConfig { shenyu_login: Some(login), ..AdminConfig::default() };
         assert!(!format!("{config:?}").contains("s3cret"));
     }
 

@@ -22,7 +22,7 @@ use super::{
     register::endpoint,
     serve::{Answer, Service},
     shared::Shared,
-    status,
+    shenyu, status,
 };
 
 /// The doors, and what they share.
@@ -35,6 +35,7 @@ impl Doors {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let router = Router::new()
             .merge(endpoint::routes())
+            .merge(shenyu::routes(&shared))
             .merge(status::routes())
             .merge(api::routes(&shared))
             .route(paths::CONFIGS_FETCH, get(fetch))

@@ -2,7 +2,8 @@
 //!
 //! | door | module |
 //! |---|---|
-//! | `/soul-client/*-register` | [`register`] |
+//! | `/soul-client/*-register`, `/soul-client/offline` | [`register`] |
+//! | `/platform/login`, `/shenyu-client/*` | `shenyu` |
 //! | `/configs/fetch`, `/configs/listener` | `fetch`, `long_poll` |
 //! | `/api/v1` | `api` |
 //! | `/healthz`, `/readyz`, `/metrics`, `/status` | `status` |
@@ -25,6 +26,7 @@ mod problem;
 mod publish;
 mod serve;
 mod shared;
+mod shenyu;
 mod status;
 mod writer;
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     layer::{Area, Written, settings_of},
-    value::{AtLeast, Choice, Interval, ListenAddr, Seconds, Token},
+    value::{AtLeast, Choice, Interval, ListenAddr, Password, Seconds, Token, Word},
 };
-use crate::admin::AdminConfig;
+use crate::admin::{AdminConfig, SHENYU_USER};
 
 /// Settings of the admin.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,33 @@ pub(super) struct AdminSettings {
         conflicts_with = "api_token_file"
     )]
     pub(super) api_token: Option<Token>,
+
+    /// File that holds the password which clients of ShenYu must log in with; without one any login is accepted and no
+    /// token is asked for. Clients of Soul never log in
+    #[arg(long, global = true, env = "SOUL_SHENYU_PASSWORD_FILE", value_name = "FILE")]
+    pub(super) shenyu_password_file: Option<PathBuf>,
+
+    /// The password itself; the list of processes shows flags, so the variable or the file is the better place
+    #[arg(
+        long,
+        global = true,
+        env = "SOUL_SHENYU_PASSWORD",
+        value_name = "PASSWORD",
+        conflicts_with = "shenyu_password_file"
+    )]
+    pub(super) shenyu_password: Option<Password>,
+
+    /// User that clients of ShenYu must log in as, once there is a password
+    #[arg(long, global = true, env = "SOUL_SHENYU_USER", value_name = "NAME")]
+    pub(super) shenyu_user: Option<Word>,
+
+    /// How long a token of such a client lives, in seconds
+    #[arg(long, global = true, env = "SOUL_SHENYU_TOKEN_LIFE", value_name = "SECONDS")]
+    pub(super) shenyu_token_life: Option<Seconds>,
+
+    /// The one namespace of ShenYu whose registrations are taken; those of others are refused
+    #[arg(long, global = true, env = "SOUL_SHENYU_NAMESPACE", value_name = "ID")]
+    pub(super) shenyu_namespace: Option<Word>,
 
     /// How often the admin asks every upstream whether it is alive, in seconds; 0 is never
     #[arg(long, global = true, env = "SOUL_UPSTREAM_CHECK_INTERVAL", value_name = "SECONDS")]
@@ -80,16 +107,35 @@ pub(super) struct AdminSettings {
 }
 
 /// What the admin is given.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct AdminPart {
     pub(super) config: AdminConfig,
     pub(super) api_token: Option<Token>,
     pub(super) api_token_file: Option<PathBuf>,
+    pub(super) shenyu_user: String,
+    pub(super) shenyu_password: Option<Password>,
+    pub(super) shenyu_password_file: Option<PathBuf>,
+}
+
+impl Default for AdminPart {
+    fn default() -> Self {
+        Self {
+            config: AdminConfig::default(),
+            api_token: None,
+            api_token_file: None,
+            shenyu_user: SHENYU_USER.to_owned(),
+            shenyu_password: None,
+            shenyu_password_file: None,
+        }
+    }
 }
 
 impl Area for AdminSettings {
     settings_of!(AdminPart {
         admin_listen => config.listen,
+        shenyu_user => shenyu_user,
+        shenyu_token_life => config.shenyu_token_life,
+        shenyu_namespace => config.shenyu_namespace,
         upstream_check_interval => config.upstream_check_interval,
         upstream_check_timeout => config.upstream_check_timeout,
         upstream_check_concurrency => config.upstream_check_concurrency,
@@ -104,5 +150,7 @@ impl Area for AdminSettings {
     } optional {
         api_token => api_token,
         api_token_file => api_token_file,
+        shenyu_password => shenyu_password,
+        shenyu_password_file => shenyu_password_file,
     });
 }

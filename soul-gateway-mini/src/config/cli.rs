@@ -53,12 +53,13 @@ Exit codes: 0 after SIGINT or SIGTERM and draining, 1 when it cannot run, 2 for 
 signal.";
 
 /// What `-h` shows, so that it fits a screen; `--help` shows all.
-const SHORT_HELP: [&str; 11] = [
+const SHORT_HELP: [&str; 12] = [
     "data-dir",
     "log-level",
     "log-format",
     "admin-listen",
     "api-token-file",
+    "shenyu-password-file",
     "upstream-check-interval",
     "gateway-listen",
     "status-listen",

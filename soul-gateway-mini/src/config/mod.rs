@@ -12,7 +12,7 @@ mod layer;
 mod process;
 mod value;
 
-use std::{env, ffi::OsString, fs};
+use std::{env, ffi::OsString, fs, path::PathBuf, str::FromStr};
 
 use admin::AdminPart;
 
@@ -21,11 +21,11 @@ use gateway::GatewayPart;
 use layer::Area;
 use process::{Process, ProcessSettings};
 use url::Url;
-use value::Token;
 pub use value::{BadValue, LogFilter, LogFormat};
+use value::{Password, Token};
 
 use crate::{
-    admin::{AdminConfig, DataDir},
+    admin::{AdminConfig, DataDir, ShenyuLogin},
     gateway::GatewayConfig,
 };
 
@@ -79,7 +79,7 @@ impl Settings {
         let process: Process = layered([file.process, rust_log()?, said.process]);
         let admin: AdminPart = layered([file.admin, said.admin]);
         let GatewayPart { config: mut gateway, admins } = layered([file.gateway, said.gateway]);
-        let mut admin = with_token(admin)?;
+        let mut admin = with_secrets(admin)?;
         if let DataDir::Path(folder) = &process.data_dir {
             admin.data = DataDir::Path(folder.join("admin"));
             gateway.data_dir = Some(folder.join("gateway"));
@@ -102,27 +102,41 @@ fn layered<A: Area, const N: usize>(layers: [A; N]) -> A::Config {
     config
 }
 
-/// The admin's configuration with its token, read from the file if there is one.
-fn with_token(part: AdminPart) -> Result<AdminConfig, ConfigError> {
-    let AdminPart { mut config, api_token, api_token_file } = part;
-    let token = match (api_token, api_token_file) {
-        (Some(_), Some(_)) => {
-            let problem = "`api-token` and `api-token-file` are both given; leave one out";
-            return Err(ConfigError::Contradiction(problem.to_owned()));
-        }
-        (token, None) => token,
-        (None, Some(file)) => {
-            let setting = "--api-token-file";
-            let unreadable = |source| ConfigError::Unreadable { file: file.clone(), setting, source };
-            let text = fs::read_to_string(&file).map_err(unreadable)?;
-            let bad = |bad: BadValue| {
-                ConfigError::Contradiction(format!("{} (`{setting}`): {bad}", file.display()))
-            };
-            Some(text.parse::<Token>().map_err(bad)?)
-        }
-    };
-    config.api_token = token.map(|Token(token)| token);
+/// The admin's configuration with its secrets, read from the files if there are some.
+fn with_secrets(part: AdminPart) -> Result<AdminConfig, ConfigError> {
+    let AdminPart {
+        mut config,
+        api_token,
+        api_token_file,
+        shenyu_user,
+        shenyu_password,
+        shenyu_password_file,
+    } = part;
+    config.api_token = secret("--api-token-file", api_token, api_token_file)?.map(|Token(token)| token);
+    let password = secret("--shenyu-password-file", shenyu_password, shenyu_password_file)?;
+    config.shenyu_login = password.map(|Password(password)| ShenyuLogin { user: shenyu_user, password });
     Ok(config)
+}
+
+/// A secret that is given itself, or by a file of it; `setting` is the flag of the latter.
+fn secret<S>(setting: &'static str, given: Option<S>, file: Option<PathBuf>) -> Result<Option<S>, ConfigError>
+where
+    S: FromStr<Err = BadValue>,
+{
+    let Some(file) = file else { return Ok(given) };
+    if given.is_some() {
+        let file = setting.trim_start_matches('-');
+        let itself = file.trim_end_matches("-file");
+        let problem = format!("`{itself}` and `{file}` are both given; leave one out");
+        return Err(ConfigError::Contradiction(problem));
+    }
+    let text = fs::read_to_string(&file).map_err(|source| ConfigError::Unreadable {
+        file: file.clone(),
+        setting,
+        source,
+    })?;
+    let bad = |bad: BadValue| ConfigError::Contradiction(format!("{} (`{setting}`): {bad}", file.display()));
+    text.parse().map(Some).map_err(bad)
 }
 
 /// Refuses values that are fine alone and not together.

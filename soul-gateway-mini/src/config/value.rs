@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
 
 use super::layer::Written;
-use crate::admin::{ApiToken, DataDir};
+use crate::admin::{self, ApiToken, DataDir};
 
 /// Longest time a setting takes: more is surely a slip of the unit (milliseconds for seconds).
 const MAX_SECONDS: f64 = 31_536_000.0;
@@ -514,6 +514,67 @@ impl FromStr for Token {
 }
 
 text_value!(Token, "a string");
+
+/// A password: the text as it is, but for the one line end that a file has at its end. `Debug` does not show it, and
+/// it is never written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Password(pub(super) admin::Password);
+
+impl fmt::Display for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl FromStr for Password {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        let line = text.strip_suffix('\n').unwrap_or(text);
+        let password = line.strip_suffix('\r').unwrap_or(line);
+        if password.is_empty() {
+            return Err(BadValue::new(
+                "expected a text that is not empty; leave it out to ask for no password",
+            ));
+        }
+        Ok(Self(admin::Password::new(password)))
+    }
+}
+
+text_value!(Password, "a string");
+
+/// A text that is not blank, without the white space around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word(String);
+
+impl FromStr for Word {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        match text.trim() {
+            "" => Err(BadValue::new("expected a text that is not blank")),
+            word => Ok(Self(word.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+text_value!(Word, "a string");
+
+impl Written<String> for Word {
+    fn write(field: &String) -> Self {
+        Self(field.clone())
+    }
+
+    fn read(self) -> String {
+        self.0
+    }
+}
 
 /// A whole number that must not be below `MIN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// status (ShenYu specification, section 1.1).
 pub const SUCCESS: &str = "success";
 
+/// `code` of an answer that says all is well.
+pub const SUCCESS_CODE: i32 = 200;
+
 /// `code` of an answer that refuses the token; such an answer also has HTTP status 401.
 pub const CODE_BAD_TOKEN: i32 = 600;
 

@@ -7,7 +7,7 @@ mod login;
 pub mod paths;
 mod register;
 
-pub use answer::{AdminAnswer, CODE_BAD_TOKEN, SUCCESS};
+pub use answer::{AdminAnswer, CODE_BAD_TOKEN, SUCCESS, SUCCESS_CODE};
 pub use login::{Login, LoginAnswer};
 pub use register::{EventType, InstanceInfo, MetaDataRegisterDto, UriRegisterDto};
 

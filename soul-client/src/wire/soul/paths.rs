@@ -13,6 +13,14 @@ pub const TARS_REGISTER: &str = "/soul-client/tars-register";
 /// Registers one grpc method.
 pub const GRPC_REGISTER: &str = "/soul-client/grpc-register";
 
+/// Takes the instance of a registration's body out: `POST`. An extension of this project's admin, which tells of it by
+/// [`EXTENSIONS_HEADER`]; Soul's admins have no such path.
+pub const OFFLINE: &str = "/soul-client/offline";
+/// Header of the answer to a registration that lists, by commas, what the admin knows beyond Soul.
+pub const EXTENSIONS_HEADER: &str = "soul-extensions";
+/// Says in [`EXTENSIONS_HEADER`] that the admin knows [`OFFLINE`].
+pub const EXTENSION_OFFLINE: &str = "offline";
+
 /// Gives whole groups of configuration: `GET`, parameter `groupKeys` once a group.
 pub const CONFIGS_FETCH: &str = "/configs/fetch";
 /// Answers when a group has changed, or after 60 s: `POST`, one form parameter a group.

@@ -1,24 +1,15 @@
 //! Reading a registration: as tolerant of form as Soul's reader, and strict about what is needed.
 
-use std::{
-    net::{IpAddr, Ipv6Addr},
-    str::FromStr,
-};
+use std::str::FromStr;
 
-use serde_json::{Map, Value};
-use soul_client::wire::{
-    gson::is_blank,
-    soul::{ConditionData, MetaDataRegisterDto},
-};
+use soul_client::wire::{gson::is_blank, soul::MetaDataRegisterDto};
 
-use super::{Dialect, Service, UnsupportedRpcType, plan::condition, rule_operator};
-use crate::{
-    admin::{
-        probe::{is_link_local, refuse_link_local},
-        problem::Problem,
-    },
-    model::Target,
+use super::{
+    Dialect, Service, UnsupportedRpcType, condition,
+    fields::{LinkLocal, Reader},
+    rule_operator,
 };
+use crate::admin::problem::Problem;
 
 /// Every rpc type that makes a rule.
 const RPC_TYPES: [&str; 7] = ["http", "springCloud", "dubbo", "sofa", "tars", "grpc", "websocket"];
@@ -34,15 +25,6 @@ pub(crate) struct Incoming {
     pub(crate) body: MetaDataRegisterDto,
 }
 
-/// Which addresses may register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkLocal {
-    /// Addresses of the own link are refused.
-    Refused,
-    /// They are taken.
-    Allowed,
-}
-
 /// Reads a body that came to the URL of a service.
 ///
 /// A body of 2.3.0 says `contextPath`, one of Feb-2021 `context`; with both it is treated as 2.3.0. Of a body with
@@ -53,229 +35,100 @@ pub(crate) enum LinkLocal {
 /// # Errors
 /// Every field that is missing or malformed.
 pub(crate) fn read(url: Service, bytes: &[u8], link_local: LinkLocal) -> Result<Incoming, Vec<Problem>> {
-    let fields = parse(bytes).map_err(|problem| vec![problem])?;
-    let mut reader = Reader { fields: &fields, problems: Vec::new() };
-    let (mut body, context) = reader.body();
+    let mut reader = Reader::of(bytes).map_err(|problem| vec![problem])?;
+    let (mut body, context) = fields(&mut reader);
     let context_path = body.context_path.take().filter(|path| !is_blank(path));
     let context = context.filter(|context| !is_blank(context));
-    let dialect = dialect(url, &fields, context_path.is_some(), context.is_some());
-    if context.is_none() && fields.contains_key("context") && !fields.contains_key("contextPath") {
+    let dialect = dialect(url, &reader, context_path.is_some(), context.is_some());
+    if context.is_none() && reader.has("context") && !reader.has("contextPath") {
         // Only Feb-2021 says `context`, and there an empty one would take every request.
         reader.need("context", None);
     }
     body.context_path = context_path.or(context);
     let service = match (dialect, body.rpc_type.as_deref()) {
         (Dialect::V230, Some("websocket")) | (Dialect::Feb2021, _) => url,
-        (Dialect::V230, rpc_type) => rpc_type.and_then(|name| Service::from_str(name).ok()).unwrap_or(url),
+        (_, rpc_type) => rpc_type.and_then(|name| Service::from_str(name).ok()).unwrap_or(url),
     };
     let mut incoming = Incoming { dialect, service, body };
-    reader.check(&mut incoming, link_local);
-    if reader.problems.is_empty() { Ok(incoming) } else { Err(reader.problems) }
+    check(&mut reader, &mut incoming, link_local);
+    reader.finish(incoming)
 }
 
-fn parse(bytes: &[u8]) -> Result<Map<String, Value>, Problem> {
-    let bad = |why: String| Problem::new("body", why);
-    let text = std::str::from_utf8(bytes).map_err(|e| bad(format!("is not UTF-8: {e}")))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match serde_json::from_str(text) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(bad("must be a JSON object".to_owned())),
-        Err(error) => Err(bad(format!("is no JSON: {error}"))),
-    }
-}
-
-fn dialect(url: Service, fields: &Map<String, Value>, context_path: bool, context: bool) -> Dialect {
-    let says = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+fn dialect(url: Service, reader: &Reader, context_path: bool, context: bool) -> Dialect {
     let later = if url.is_rpc() {
-        ["host", "port", "registerMetaData"].into_iter().any(says)
+        ["host", "port", "registerMetaData"].into_iter().any(|field| reader.says(field))
     } else {
         context_path || !context
     };
     if later { Dialect::V230 } else { Dialect::Feb2021 }
 }
 
-/// Reads fields and collects what is wrong with them.
-struct Reader<'a> {
-    fields: &'a Map<String, Value>,
-    problems: Vec<Problem>,
+/// The fields of either dialect, and `context`.
+fn fields(reader: &mut Reader) -> (MetaDataRegisterDto, Option<String>) {
+    let body = MetaDataRegisterDto {
+        app_name: reader.text("appName"),
+        context_path: reader.text("contextPath"),
+        path: reader.text("path"),
+        path_desc: reader.text("pathDesc"),
+        rpc_type: reader.text("rpcType"),
+        service_name: reader.text("serviceName"),
+        method_name: reader.text("methodName"),
+        rule_name: reader.text("ruleName"),
+        parameter_types: reader.text("parameterTypes"),
+        rpc_ext: reader.text("rpcExt"),
+        enabled: reader.flag("enabled"),
+        host: reader.text("host"),
+        port: reader.number("port"),
+        plugin_names: None,
+        register_meta_data: reader.flag("registerMetaData"),
+    };
+    (body, reader.text("context"))
 }
 
-impl Reader<'_> {
-    /// The fields of either dialect, and `context`.
-    fn body(&mut self) -> (MetaDataRegisterDto, Option<String>) {
-        let body = MetaDataRegisterDto {
-            app_name: self.text("appName"),
-            context_path: self.text("contextPath"),
-            path: self.text("path"),
-            path_desc: self.text("pathDesc"),
-            rpc_type: self.text("rpcType"),
-            service_name: self.text("serviceName"),
-            method_name: self.text("methodName"),
-            rule_name: self.text("ruleName"),
-            parameter_types: self.text("parameterTypes"),
-            rpc_ext: self.text("rpcExt"),
-            enabled: self.flag("enabled"),
-            host: self.text("host"),
-            port: self.number("port"),
-            plugin_names: None,
-            register_meta_data: self.flag("registerMetaData"),
-        };
-        (body, self.text("context"))
+/// What is needed.
+fn check(reader: &mut Reader, incoming: &mut Incoming, link_local: LinkLocal) {
+    let Incoming { dialect, service, body } = incoming;
+    check_rpc_type(reader, *dialect, *service, body.rpc_type.as_deref());
+    reader.need("path", body.path.as_deref());
+    if *service == Service::SpringCloud {
+        reader.need("appName", body.app_name.as_deref());
     }
-
-    // === as Jackson reads: numbers and flags may be texts, texts may be numbers ===
-
-    fn text(&mut self, field: &str) -> Option<String> {
-        match self.fields.get(field)? {
-            Value::Null => None,
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            Value::Array(_) | Value::Object(_) => self.wrong(field, "must be a text"),
-        }
+    if *service != Service::SpringMvc && body.context_path.is_none() {
+        // Without it the metadata of 2.3.0 would make every request of the gateway one of this service.
+        reader.need("contextPath", None);
     }
-
-    fn number(&mut self, field: &str) -> Option<i32> {
-        let number = match self.fields.get(field)? {
-            Value::Null => return None,
-            Value::Number(number) => number.as_i64().or_else(|| integral(number.as_f64()?)),
-            Value::String(text) if is_blank(text) => return None,
-            Value::String(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        match number.and_then(|number| i32::try_from(number).ok()) {
-            None => self.wrong(field, "must be a whole number of 32 bits"),
-            number => number,
-        }
+    if service.is_rpc() {
+        reader.need("serviceName", body.service_name.as_deref());
+        reader.need("methodName", body.method_name.as_deref());
     }
-
-    fn flag(&mut self, field: &str) -> bool {
-        let flag = match self.fields.get(field) {
-            None | Some(Value::Null) => Some(false),
-            Some(Value::Bool(flag)) => Some(*flag),
-            Some(Value::Number(number)) => number.as_i64().map(|number| number != 0),
-            Some(Value::String(text)) => match text.trim() {
-                "true" | "True" | "TRUE" => Some(true),
-                "false" | "False" | "FALSE" | "" => Some(false),
-                _ => None,
-            },
-            Some(_) => None,
-        };
-        flag.or_else(|| self.wrong(field, "must be true or false")).unwrap_or_default()
+    if body.rule_name.as_deref().is_none_or(is_blank) {
+        body.rule_name = body.path.clone(); // what every client does before it sends
     }
-
-    fn wrong<T>(&mut self, field: &str, why: &str) -> Option<T> {
-        self.problems.push(Problem::new(field, why));
-        None
-    }
-
-    // === what is needed ===
-
-    fn check(&mut self, incoming: &mut Incoming, link_local: LinkLocal) {
-        let Incoming { dialect, service, body } = incoming;
-        self.check_rpc_type(*dialect, *service, body.rpc_type.as_deref());
-        self.need("path", body.path.as_deref());
-        if *service == Service::SpringCloud {
-            self.need("appName", body.app_name.as_deref());
-        }
-        if *service != Service::SpringMvc && body.context_path.is_none() {
-            // Without it the metadata of 2.3.0 would make every request of the gateway one of this service.
-            self.need("contextPath", None);
-        }
-        if service.is_rpc() {
-            self.need("serviceName", body.service_name.as_deref());
-            self.need("methodName", body.method_name.as_deref());
-        }
-        if body.rule_name.as_deref().is_none_or(is_blank) {
-            body.rule_name = body.path.clone(); // what every client does before it sends
-        }
-        self.check_pattern(
-            "path",
-            body.path.as_deref().map(|path| condition(rule_operator(path), path.to_owned())),
-        );
-        let context = if *dialect == Dialect::Feb2021 { "context" } else { "contextPath" };
-        let pattern = body.context_path.as_deref().map(|path| condition("match", format!("{path}/**")));
-        self.check_pattern(context, pattern);
-        if service.registers_node(*dialect) {
-            self.check_host(body, link_local);
-            self.check_port(body.port);
-        }
-    }
-
-    fn check_rpc_type(&mut self, dialect: Dialect, service: Service, rpc_type: Option<&str>) {
-        let known = match rpc_type {
-            None => return self.need("rpcType", None),
-            Some("websocket") => dialect == Dialect::Feb2021 || service == Service::SpringMvc,
-            Some(name) => RPC_TYPES.contains(&name),
-        };
-        if !known {
-            let soul = UnsupportedRpcType(rpc_type.map(str::to_owned)).to_string();
-            let mut problem = Problem::not_one_of("rpcType", rpc_type.unwrap_or_default(), &RPC_TYPES);
-            problem.problem = soul.trim().to_owned();
-            self.problems.push(problem);
-        }
-    }
-
-    fn need(&mut self, field: &str, value: Option<&str>) {
-        let reported = self.problems.iter().any(|problem| problem.field == field);
-        if value.is_none_or(is_blank) && !reported {
-            self.problems.push(Problem::new(field, "is missing or empty"));
-        }
-    }
-
-    /// Refuses a path that no gateway could match with.
-    fn check_pattern(&mut self, field: &str, condition: Option<ConditionData>) {
-        if let Some(problem) = condition.as_ref().and_then(Problem::of_condition) {
-            self.problems.push(Problem::new(field, problem.problem));
-        }
-    }
-
-    fn check_host(&mut self, body: &mut MetaDataRegisterDto, link_local: LinkLocal) {
-        self.need("host", body.host.as_deref());
-        let Some(text) = body.host.as_deref().filter(|host| !is_blank(host)) else { return };
-        let text = text.trim();
-        match host(text) {
-            None => {
-                self.problems
-                    .push(Problem::new("host", format!("`{text}` is neither an IP address nor a host name")));
-            }
-            Some((_, Some(ip))) if is_link_local(ip) && link_local == LinkLocal::Refused => {
-                self.problems.push(Problem::new("host", refuse_link_local(text)));
-            }
-            Some((host, _)) => body.host = Some(host),
-        }
-    }
-
-    fn check_port(&mut self, port: Option<i32>) {
-        match port {
-            Some(1..=65535) => {}
-            None => self.need("port", None),
-            Some(port) => {
-                self.problems.push(Problem::new("port", format!("`{port}` must be from 1 to 65535")));
-            }
-        }
+    reader.check_pattern(
+        "path",
+        body.path.as_deref().map(|path| condition(rule_operator(path), path.to_owned())),
+    );
+    let context = if *dialect == Dialect::Feb2021 { "context" } else { "contextPath" };
+    let pattern = body.context_path.as_deref().map(|path| condition("match", format!("{path}/**")));
+    reader.check_pattern(context, pattern);
+    if service.registers_node(*dialect) {
+        reader.check_host(&mut body.host, link_local);
+        reader.check_port(body.port);
     }
 }
 
-/// A host as it stands before a port, and the address it is if it is one; `None` for anything else.
-fn host(text: &str) -> Option<(String, Option<IpAddr>)> {
-    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    if let Ok(ip) = inner.parse::<Ipv6Addr>() {
-        return Some((format!("[{ip}]"), Some(ip.into())));
+fn check_rpc_type(reader: &mut Reader, dialect: Dialect, service: Service, rpc_type: Option<&str>) {
+    let known = match rpc_type {
+        None => return reader.need("rpcType", None),
+        Some("websocket") => dialect == Dialect::Feb2021 || service == Service::SpringMvc,
+        Some(name) => RPC_TYPES.contains(&name),
+    };
+    if !known {
+        let soul = UnsupportedRpcType(rpc_type.map(str::to_owned)).to_string();
+        let mut problem = Problem::not_one_of("rpcType", rpc_type.unwrap_or_default(), &RPC_TYPES);
+        problem.problem = soul.trim().to_owned();
+        reader.problems.push(problem);
     }
-    let target: Target = format!("{text}:1").parse().ok()?;
-    let ip = target.host().parse().ok();
-    let numeric = text.split('.').all(|part| part.bytes().all(|b| b.is_ascii_digit()));
-    // What looks like an address and is none is a slip, not a name. Leading zeros are Java's to read.
-    let octets = || text.split('.').filter(|part| part.parse::<u8>().is_ok()).count();
-    let slip = numeric && ip.is_none() && octets() != 4;
-    (target.host() == text && !slip).then(|| (text.to_owned(), ip))
-}
-
-/// A fraction of zero is a whole number.
-fn integral(number: f64) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
-    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }
 
 #[cfg(test)]

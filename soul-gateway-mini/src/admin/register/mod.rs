@@ -13,9 +13,13 @@ mod stored;
 
 pub(crate) mod body;
 pub(crate) mod endpoint;
+pub(crate) mod fields;
 
-pub use defaults::{UnsupportedRpcType, context_segment, rule_handle, rule_operator, spring_cloud_handle};
+pub use defaults::{
+    UnsupportedRpcType, context_segment, rule_handle, rule_operator, rule_pattern, spring_cloud_handle,
+};
 pub use effect::{Effect, MetaDataEffect, Node, Plan, Refusal, Reply};
-pub use plan::plan;
+pub(crate) use plan::condition;
+pub use plan::{plan, plan_instance, selector_name};
 pub use service::{Dialect, Service};
 pub use stored::{HandleFault, MetaDataRow, Stored, StoredSelector, parse_upstreams};

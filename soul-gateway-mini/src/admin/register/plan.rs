@@ -1,4 +1,5 @@
-//! The plan itself: one function a service, made of the same four steps (metadata, selector, rule, context path).
+//! The plan itself: one function a service, made of the same four steps (metadata, selector, rule, context path); and
+//! the plan of an instance that registers by itself, which is the second step alone.
 
 use soul_client::wire::soul::{
     ConditionData, DataEventType, DivideUpstream, MetaData, MetaDataRegisterDto, RuleData, SelectorData,
@@ -6,11 +7,11 @@ use soul_client::wire::soul::{
 
 use super::{
     Dialect, Effect, HandleFault, MetaDataEffect, MetaDataRow, Node, Plan, Refusal, Reply, Service, Stored,
-    StoredSelector, context_segment, rule_handle, rule_operator, spring_cloud_handle,
+    StoredSelector, context_segment, rule_handle, rule_pattern, spring_cloud_handle,
 };
 use crate::model;
 
-/// Says what one registration does.
+/// Says what the registration of one route does.
 ///
 /// # Shape
 /// - `body`: the fields of either dialect; `context` of Feb-2021 stands in `context_path`.
@@ -18,7 +19,8 @@ use crate::model;
 /// - `ids`: a new id a call; conditions take one each, as in Soul, although nobody sees it.
 ///
 /// # Source
-/// Soul `SoulClientRegisterServiceImpl` (Feb-2021) and the register services of 2.3.0; specification, section 2.
+/// Soul `SoulClientRegisterServiceImpl` (Feb-2021) and the register services of 2.3.0; specification, section 2. ShenYu
+/// specification, section 2.1.
 pub fn plan(
     dialect: Dialect,
     service: Service,
@@ -26,9 +28,51 @@ pub fn plan(
     stored: &dyn Stored,
     ids: &mut dyn FnMut() -> String,
 ) -> Plan {
-    let mut planner = Planner { dialect, service, body, stored, ids, effects: Vec::new(), node: None };
+    let protocol = None;
+    let mut planner =
+        Planner { dialect, service, body, protocol, stored, ids, effects: Vec::new(), node: None };
     let end = planner.run();
     Plan { effects: planner.effects, end, node: planner.node }
+}
+
+/// Says what the registration of one instance does (ShenYu).
+///
+/// Whichever of a service's messages comes first makes its selector: an instance that registers before its routes waits
+/// in it, where a Java admin keeps one such message a selector in memory and loses the rest.
+///
+/// # Shape
+/// - `body`: context path, rpc type, name of the application, host and port.
+/// - `protocol`: scheme with `://`.
+///
+/// # Source
+/// ShenYu specification, section 2.4.
+pub fn plan_instance(
+    service: Service,
+    body: &MetaDataRegisterDto,
+    protocol: &str,
+    stored: &dyn Stored,
+    ids: &mut dyn FnMut() -> String,
+) -> Plan {
+    let (dialect, protocol) = (Dialect::Shenyu, Some(protocol));
+    let mut planner =
+        Planner { dialect, service, body, protocol, stored, ids, effects: Vec::new(), node: None };
+    let end = planner.instance();
+    Plan { effects: planner.effects, end, node: planner.node }
+}
+
+/// Name of the selector that a registration goes to.
+///
+/// # Errors
+/// When the body names neither a context path nor a path to take it from.
+pub fn selector_name(dialect: Dialect, body: &MetaDataRegisterDto) -> Result<Option<String>, Refusal> {
+    let context = body.context_path.as_deref();
+    match (dialect, context) {
+        (Dialect::V230, None | Some("")) => {
+            let path = body.path.as_deref().ok_or(Refusal::Missing("path"))?;
+            Ok(Some(context_segment(path)))
+        }
+        _ => Ok(context.map(str::to_owned)),
+    }
 }
 
 /// The state of one planning.
@@ -36,6 +80,8 @@ struct Planner<'a> {
     dialect: Dialect,
     service: Service,
     body: &'a MetaDataRegisterDto,
+    /// What the node speaks; absent stands for HTTP.
+    protocol: Option<&'a str>,
     stored: &'a dyn Stored,
     ids: &'a mut dyn FnMut() -> String,
     effects: Vec<Effect>,
@@ -46,8 +92,10 @@ impl Planner<'_> {
     fn run(&mut self) -> Result<Reply, Refusal> {
         let known_method = match self.service {
             Service::SpringMvc => {
-                if self.body.register_meta_data {
-                    self.path_meta_data();
+                match (self.body.register_meta_data, self.dialect) {
+                    (false, _) => {}
+                    (true, Dialect::Shenyu) => _ = self.rpc_meta_data(self.by_path()),
+                    (true, Dialect::Feb2021 | Dialect::V230) => self.path_meta_data(),
                 }
                 false
             }
@@ -67,8 +115,20 @@ impl Planner<'_> {
         if self.wants_rule(known_method) {
             self.rule(selector_id, plugin)?;
         }
-        if self.dialect == Dialect::V230 && !self.service.is_rpc() {
+        if self.dialect != Dialect::Feb2021 && !self.service.is_rpc() {
             self.context_path();
+        }
+        Ok(Reply::Success)
+    }
+
+    fn instance(&mut self) -> Result<Reply, Refusal> {
+        if !self.service.has_nodes(self.dialect) {
+            return Ok(Reply::Success); // gateways find it in another registry
+        }
+        let name = self.selector_name()?;
+        match name.as_deref().and_then(|name| self.stored.selector(name)) {
+            Some(known) => self.add_upstream(known)?,
+            None => _ = self.create_selector(name, vec![self.upstream()])?,
         }
         Ok(Reply::Success)
     }
@@ -103,7 +163,7 @@ impl Planner<'_> {
         );
     }
 
-    /// Dubbo, sofa, tars, grpc: inserted or updated every time; says whether the row was there.
+    /// Dubbo, sofa, tars, grpc, and every kind of ShenYu: inserted or updated every time; says whether the row was there.
     fn rpc_meta_data(&mut self, known: Option<MetaDataRow>) -> bool {
         let body = self.body;
         let mut data = MetaData {
@@ -175,19 +235,12 @@ impl Planner<'_> {
                 }
                 Ok(place)
             }
-            None => self.create_selector(name),
+            None => self.create_selector(name, self.first_upstreams()),
         }
     }
 
     fn selector_name(&self) -> Result<Option<String>, Refusal> {
-        let context = self.body.context_path.as_deref();
-        match (self.dialect, context) {
-            (Dialect::V230, None | Some("")) => {
-                let path = self.body.path.as_deref().ok_or(Refusal::Missing("path"))?;
-                Ok(Some(context_segment(path)))
-            }
-            _ => Ok(context.map(str::to_owned)),
-        }
+        selector_name(self.dialect, self.body)
     }
 
     fn add_upstream(&mut self, known: StoredSelector) -> Result<(), Refusal> {
@@ -203,17 +256,26 @@ impl Planner<'_> {
                 Some(_) => {}
             }
         }
-        let added = DivideUpstream::registered(url);
+        let added = self.upstream();
         list.push(added.clone());
         data.handle = Some(DivideUpstream::write_handle(&list));
         self.effects.push(Effect::Upstream { data, added });
         Ok(())
     }
 
-    fn create_selector(&mut self, name: Option<String>) -> Result<(Option<String>, Option<String>), Refusal> {
+    /// The upstreams of a selector that a route makes.
+    fn first_upstreams(&self) -> Vec<DivideUpstream> {
+        if self.dialect == Dialect::Shenyu { Vec::new() } else { vec![self.upstream()] }
+    }
+
+    fn create_selector(
+        &mut self,
+        name: Option<String>,
+        first: Vec<DivideUpstream>,
+    ) -> Result<(Option<String>, Option<String>), Refusal> {
         let (plugin_id, plugin) = plugin_of(self.body.rpc_type.as_deref());
-        let (handle, upstreams) = self.selector_handle(plugin);
-        if upstreams.is_some() {
+        let (handle, upstreams) = self.selector_handle(plugin, first);
+        if upstreams.as_ref().is_some_and(|upstreams| !upstreams.is_empty()) {
             // Soul's check list cannot hold a selector without name.
             let selector = name.clone().ok_or(Refusal::Missing("contextPath"))?;
             self.node = Some(Node { selector, url: self.url() });
@@ -225,11 +287,16 @@ impl Planner<'_> {
         Ok(place)
     }
 
-    fn selector_handle(&self, plugin: &str) -> (Option<String>, Option<Vec<DivideUpstream>>) {
+    fn selector_handle(
+        &self,
+        plugin: &str,
+        first: Vec<DivideUpstream>,
+    ) -> (Option<String>, Option<Vec<DivideUpstream>>) {
         match (plugin, self.dialect) {
-            ("divide", _) | ("tars" | "grpc", Dialect::V230) => {
-                let list = vec![DivideUpstream::registered(self.url())];
-                (Some(DivideUpstream::write_handle(&list)), Some(list))
+            ("divide", _) | ("tars" | "grpc", Dialect::V230 | Dialect::Shenyu) => {
+                let handle =
+                    if first.is_empty() { String::new() } else { DivideUpstream::write_handle(&first) };
+                (Some(handle), Some(first))
             }
             ("springCloud", _) => (Some(spring_cloud_handle(self.body.app_name.as_deref())), None),
             ("sofa" | "tars" | "grpc", _) => (self.body.app_name.clone(), None),
@@ -246,6 +313,14 @@ impl Planner<'_> {
         format!("{}:{port}", self.body.host.as_deref().unwrap_or("null"))
     }
 
+    fn upstream(&self) -> DivideUpstream {
+        let upstream = DivideUpstream::registered(self.url());
+        match self.protocol {
+            Some(protocol) => DivideUpstream { protocol: Some(protocol.to_owned()), ..upstream },
+            None => upstream,
+        }
+    }
+
     fn new_selector(
         &mut self,
         name: Option<String>,
@@ -257,7 +332,7 @@ impl Planner<'_> {
         let _condition_id = (self.ids)();
         let (loged, logged) = match self.dialect {
             Dialect::Feb2021 => (Some(true), None),
-            Dialect::V230 => (None, Some(true)),
+            Dialect::V230 | Dialect::Shenyu => (None, Some(true)),
         };
         SelectorData {
             id: Some(id),
@@ -296,14 +371,15 @@ impl Planner<'_> {
         let path = self.body.path.as_deref();
         let key = match self.dialect {
             Dialect::Feb2021 => self.body.rpc_type.as_deref(),
-            Dialect::V230 => Some(self.service.plugin()),
+            Dialect::V230 | Dialect::Shenyu => Some(self.service.plugin()),
         };
         let mut handle = rule_handle(self.dialect, key, path)?;
         if self.dialect == Dialect::Feb2021 {
             handle = handle.replace("\"\"", "\"0\"");
         }
         let path = path.ok_or(Refusal::Missing("path"))?;
-        let condition = condition(rule_operator(path), path.to_owned());
+        let (operator, pattern) = rule_pattern(self.dialect, path);
+        let condition = condition(operator, pattern);
         let rule = self.new_rule(self.body.rule_name.clone(), (selector_id, plugin), handle, condition);
         self.effects.push(Effect::Rule(rule));
         Ok(())
@@ -332,9 +408,11 @@ impl Planner<'_> {
         }
     }
 
-    // === context path, 2.3.0 ===
+    // === context path, 2.3.0 and ShenYu ===
 
     /// The selector and rule that make gateways of 2.3.0 strip the prefix; a present selector stays as it is.
+    ///
+    /// Soul strips the first segment, ShenYu the context path whatever its length.
     fn context_path(&mut self) {
         let Some(context) = self.body.context_path.as_deref().filter(|context| !context.is_empty()) else {
             return;
@@ -350,7 +428,10 @@ impl Planner<'_> {
         if self.stored.has_rule(&name) {
             return;
         }
-        let segment = context_segment(&pattern);
+        let segment = match self.dialect {
+            Dialect::Shenyu => context.to_owned(),
+            Dialect::Feb2021 | Dialect::V230 => context_segment(&pattern),
+        };
         // The handle of `context_path` is written for every text.
         let handle = rule_handle(self.dialect, Some(CONTEXT_PATH.1), Some(&segment)).unwrap_or_default();
         let rule = self.new_rule(Some(name), place, handle, condition("match", pattern));

@@ -1,4 +1,4 @@
-//! The two dialects, and the services that take registrations.
+//! The dialects, and the services that take registrations.
 
 use std::{fmt, str::FromStr};
 
@@ -12,9 +12,11 @@ pub enum Dialect {
     Feb2021,
     /// Soul 2.3.0.
     V230,
+    /// Apache ShenYu, which registers routes and instances apart; written in the words that Soul's gateways know.
+    Shenyu,
 }
 
-/// The service that takes a registration: Feb-2021 chooses it by URL, 2.3.0 by the body's rpc type.
+/// The service that takes a registration: Feb-2021 chooses it by URL, all later ones by the body's rpc type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// Plain HTTP.
@@ -64,14 +66,20 @@ impl Service {
         !matches!(self, Self::SpringMvc | Self::SpringCloud)
     }
 
-    /// Whether a registration puts its node into a selector; else gateways find nodes in another registry.
+    /// Whether its selectors hold nodes; else gateways find nodes in another registry.
     #[must_use]
-    pub const fn registers_node(self, dialect: Dialect) -> bool {
+    pub const fn has_nodes(self, dialect: Dialect) -> bool {
         match self {
             Self::SpringMvc => true,
-            Self::Tars | Self::Grpc => matches!(dialect, Dialect::V230),
+            Self::Tars | Self::Grpc => matches!(dialect, Dialect::V230 | Dialect::Shenyu),
             Self::SpringCloud | Self::Dubbo | Self::Sofa => false,
         }
+    }
+
+    /// Whether the registration of a route puts its node into a selector; with ShenYu a node registers by itself.
+    #[must_use]
+    pub const fn registers_node(self, dialect: Dialect) -> bool {
+        !matches!(dialect, Dialect::Shenyu) && self.has_nodes(dialect)
     }
 }
 

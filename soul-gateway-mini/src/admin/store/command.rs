@@ -14,8 +14,10 @@ use crate::{
 /// A wish to change the store.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// A service registers a route and itself.
+    /// A service registers a route, and with Soul itself.
     Register(Box<Registration>),
+    /// An instance says something of itself.
+    Instance(Box<Report>),
     /// A round of probing has found something out.
     Verdicts(Verdicts),
     /// An operator changes a row.
@@ -33,6 +35,34 @@ pub struct Registration {
     pub body: MetaDataRegisterDto,
     /// What becomes of a node that is known as dead.
     pub revive: Revive,
+}
+
+/// What an instance says of itself, checked for form.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Whose rules it follows.
+    pub dialect: Dialect,
+    /// Which service takes it.
+    pub service: Service,
+    /// Where it stands: the fields that name a selector, host and port.
+    pub body: MetaDataRegisterDto,
+    /// What it speaks, with `://`.
+    pub protocol: String,
+    /// What it says.
+    pub event: InstanceEvent,
+    /// What becomes of it if it is known as dead.
+    pub revive: Revive,
+}
+
+/// What an instance can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceEvent {
+    /// It listens. ShenYu only: with Soul the registration of a route says so.
+    Listens,
+    /// It still does.
+    Beats,
+    /// It leaves, and takes no request any more.
+    Leaves,
 }
 
 /// What a registration does to a node that probing has found dead.

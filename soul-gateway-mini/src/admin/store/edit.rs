@@ -205,11 +205,7 @@ impl Store {
         let (place, row) = find(&self.selectors, "selector", id)?;
         row.upstream(url).ok_or_else(|| not_found("upstream", url))?;
         let mut change = Change::of(id);
-        change.row(self.change_selector(place, |row| {
-            if let Some(list) = &mut row.upstreams {
-                list.retain(|upstream| upstream.url() != url);
-            }
-        }));
+        change.row(self.drop_upstream(place, url));
         Ok(change)
     }
 

@@ -8,6 +8,7 @@ mod command;
 mod edit;
 mod health;
 mod ids;
+mod instance;
 mod row;
 mod saved;
 mod seed;
@@ -18,15 +19,18 @@ use std::{collections::BTreeSet, sync::Arc};
 use soul_client::wire::soul::{ConfigGroup, DataEventType, DivideUpstream, PluginData, RuleData};
 
 pub use command::{
-    Applied, Command, Edit, MetaDataPatch, NewRule, NewSelector, Outcome, PluginPatch, Probing, Registration,
-    Rejected, Revive, RulePatch, SelectorPatch, UpstreamPatch, Verdict, Verdicts,
+    Applied, Command, Edit, InstanceEvent, MetaDataPatch, NewRule, NewSelector, Outcome, PluginPatch,
+    Probing, Registration, Rejected, Report, Revive, RulePatch, SelectorPatch, UpstreamPatch, Verdict,
+    Verdicts,
 };
 pub use ids::Snowflake;
 pub use row::{Probed, SelectorRow, UpstreamRow};
 pub use saved::{DamagedRow, RowChange, Saved, SavedRow, TableKind};
 pub use table::{Row, Table};
 
-use super::register::{Effect, MetaDataRow, Node, Reply, Stored, StoredSelector, parse_upstreams, plan};
+use super::register::{
+    Effect, MetaDataRow, Node, Plan, Reply, Stored, StoredSelector, parse_upstreams, plan,
+};
 use crate::model::{DataEvent, GroupData};
 
 /// The rows, the revision, and what has changed since the rows were last saved.
@@ -128,6 +132,7 @@ impl Store {
     pub fn apply(&mut self, command: Command, now_ms: i64) -> Result<Applied, Rejected> {
         let change = match command {
             Command::Register(registration) => self.register(&registration, now_ms)?,
+            Command::Instance(report) => self.instance(&report, now_ms)?,
             Command::Verdicts(verdicts) => self.judge(&verdicts, now_ms),
             Command::Edit(edit) => self.edit(edit, now_ms)?,
         };
@@ -143,6 +148,11 @@ impl Store {
         let Registration { dialect, service, body, revive } = registration;
         let mut ids = self.ids.clone();
         let planned = plan(*dialect, *service, body, self, &mut || self.unused_id(&mut ids, now_ms));
+        self.carry_out(planned, ids, *revive)
+    }
+
+    /// Makes the rows of a plan, or none if it ends in a refusal.
+    fn carry_out(&mut self, planned: Plan, ids: Snowflake, revive: Revive) -> Result<Change, Rejected> {
         if planned.end? == Reply::PathTaken {
             return Err(Rejected::PathTaken);
         }
@@ -152,7 +162,7 @@ impl Store {
             change.row(self.take(effect));
         }
         if let Some(node) = planned.node {
-            self.hear_of(&node, *revive, &mut change);
+            self.hear_of(&node, revive, &mut change);
         }
         Ok(change)
     }
@@ -283,6 +293,15 @@ impl Store {
         let mut row = self.selectors.at(place).map_or_else(SelectorRow::default, |row| (**row).clone());
         change(&mut row);
         self.put_selector(place, row)
+    }
+
+    /// Takes an upstream out of a selector.
+    fn drop_upstream(&mut self, place: u64, url: &str) -> DataEvent {
+        self.change_selector(place, |row| {
+            if let Some(list) = &mut row.upstreams {
+                list.retain(|upstream| upstream.url() != url);
+            }
+        })
     }
 
     fn put_rule(&mut self, place: u64, row: RuleData) -> DataEvent {

@@ -369,3 +369,59 @@ fn rpc_metadata_is_made_once_and_then_updated() {
     assert_eq!(send(&body), Err(Rejected::PathTaken));
     assert_eq!(store.meta_data().len(), 1);
 }
+
+fn say(store: &mut Store, event: InstanceEvent, port: i32, revive: Revive) -> Result<Applied, Rejected> {
+    let body = body("", port);
+    let (dialect, service) = (Dialect::Shenyu, Service::SpringMvc);
+    let report = Report { dialect, service, body, protocol: "http://".to_owned(), event, revive };
+    store.apply(Command::Instance(Box::new(report)), NOW)
+}
+
+#[test]
+fn instance_that_leaves_is_gone_and_a_verdict_of_it_says_nothing() {
+    let mut store = store();
+    for port in [8188, 8189] {
+        say(&mut store, InstanceEvent::Listens, port, Revive::AfterProbe).unwrap();
+    }
+    let under_way = verdict(&store, "10.0.0.2:8188", None);
+    let left = say(&mut store, InstanceEvent::Leaves, 8188, Revive::AfterProbe).unwrap();
+    assert!(matches!(left.outcome, Outcome::Changed { .. }));
+    assert_eq!(handle(&store), DivideUpstream::write_handle(&[DivideUpstream::registered("10.0.0.2:8189")]));
+    assert_eq!(judge(&mut store, under_way, NOW), Outcome::NoChange);
+    let again = say(&mut store, InstanceEvent::Leaves, 8188, Revive::AfterProbe).unwrap();
+    assert_eq!(again.outcome, Outcome::NoChange);
+}
+
+#[test]
+fn heartbeat_keeps_an_instance_and_makes_none() {
+    let mut store = store();
+    let unknown = say(&mut store, InstanceEvent::Beats, 8188, Revive::AtOnce).unwrap_err();
+    assert_eq!(unknown.to_string(), "no upstream `10.0.0.2:8188`");
+    say(&mut store, InstanceEvent::Listens, 8188, Revive::AtOnce).unwrap();
+    let late = verdict(&store, "10.0.0.2:8188", Some("refused"));
+    let beat = say(&mut store, InstanceEvent::Beats, 8188, Revive::AtOnce).unwrap();
+    assert_eq!(beat.outcome, Outcome::NoChange);
+    assert_eq!(judge(&mut store, late, NOW), Outcome::NoChange, "it has spoken since that probe began");
+
+    let dead = verdict(&store, "10.0.0.2:8188", Some("refused"));
+    judge(&mut store, dead, NOW);
+    let probed = say(&mut store, InstanceEvent::Beats, 8188, Revive::AfterProbe).unwrap();
+    assert_eq!(probed.probe.as_deref(), Some("10.0.0.2:8188"));
+    assert_eq!(handle(&store), "");
+    say(&mut store, InstanceEvent::Beats, 8188, Revive::AtOnce).unwrap();
+    assert_ne!(handle(&store), "");
+}
+
+#[test]
+fn instance_that_comes_back_with_another_protocol_has_that() {
+    let mut store = store();
+    say(&mut store, InstanceEvent::Listens, 8188, Revive::AtOnce).unwrap();
+    let body = body("", 8188);
+    let (dialect, service, revive) = (Dialect::Shenyu, Service::SpringMvc, Revive::AtOnce);
+    let (protocol, event) = ("https://".to_owned(), InstanceEvent::Listens);
+    let report = Report { dialect, service, body, protocol, event, revive };
+    store.apply(Command::Instance(Box::new(report)), NOW).unwrap();
+    let row = only_selector(&store);
+    assert_eq!(row.upstreams.as_ref().unwrap().len(), 1);
+    assert_eq!(row.upstream("10.0.0.2:8188").unwrap().entry.protocol.as_deref(), Some("https://"));
+}

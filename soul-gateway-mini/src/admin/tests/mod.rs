@@ -3,6 +3,7 @@
 mod api;
 mod life;
 mod registration;
+mod shenyu;
 mod sync;
 
 use std::time::Duration;
