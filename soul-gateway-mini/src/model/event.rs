@@ -7,7 +7,8 @@ use soul_client::wire::soul::{
     AppAuthData, ConfigGroup, DataEventType, MetaData, PluginData, RuleData, SelectorData,
 };
 
-/// The entries of one group.
+/// The entries of one group. The large groups share their rows with whoever else holds them, so that a change costs
+/// what changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupData {
     /// Applications that sign requests.
@@ -15,11 +16,11 @@ pub enum GroupData {
     /// Plugins.
     Plugin(Vec<PluginData>),
     /// Rules.
-    Rule(Vec<RuleData>),
+    Rule(Vec<Arc<RuleData>>),
     /// Selectors.
-    Selector(Vec<SelectorData>),
+    Selector(Vec<Arc<SelectorData>>),
     /// Metadata.
-    MetaData(Vec<MetaData>),
+    MetaData(Vec<Arc<MetaData>>),
 }
 
 impl GroupData {
@@ -54,11 +55,11 @@ pub struct ConfigData {
     /// Plugins.
     pub plugins: Vec<PluginData>,
     /// Rules.
-    pub rules: Vec<RuleData>,
+    pub rules: Vec<Arc<RuleData>>,
     /// Selectors.
-    pub selectors: Vec<SelectorData>,
+    pub selectors: Vec<Arc<SelectorData>>,
     /// Metadata.
-    pub meta_data: Vec<MetaData>,
+    pub meta_data: Vec<Arc<MetaData>>,
 }
 
 impl ConfigData {

@@ -1,5 +1,7 @@
 //! What a plan consists of: the rows it makes, and how it ends.
 
+use std::sync::Arc;
+
 use soul_client::wire::soul::{DataEventType, DivideUpstream, MetaData, RuleData, SelectorData};
 use thiserror::Error;
 
@@ -65,15 +67,17 @@ impl Effect {
     #[must_use]
     pub fn event(&self) -> DataEvent {
         match self {
-            Self::MetaData(effect) => {
-                DataEvent { kind: effect.kind, data: GroupData::MetaData(vec![effect.sent.clone()]) }
-            }
+            Self::MetaData(effect) => DataEvent {
+                kind: effect.kind,
+                data: GroupData::MetaData(vec![Arc::new(effect.sent.clone())]),
+            },
             // Soul sends an update for rows that are new, too.
-            Self::Selector { data, .. } | Self::Upstream { data, .. } => {
-                DataEvent { kind: DataEventType::Update, data: GroupData::Selector(vec![data.clone()]) }
-            }
+            Self::Selector { data, .. } | Self::Upstream { data, .. } => DataEvent {
+                kind: DataEventType::Update,
+                data: GroupData::Selector(vec![Arc::new(data.clone())]),
+            },
             Self::Rule(rule) => {
-                DataEvent { kind: DataEventType::Update, data: GroupData::Rule(vec![rule.clone()]) }
+                DataEvent { kind: DataEventType::Update, data: GroupData::Rule(vec![Arc::new(rule.clone())]) }
             }
         }
     }

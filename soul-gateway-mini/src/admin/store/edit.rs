@@ -139,7 +139,7 @@ impl Store {
         Arc::make_mut(&mut self.selectors).remove(place);
         // Soul tells gateways of the selector without conditions, then of each of its rules.
         let gone = SelectorData { condition_list: None, ..row.published() };
-        change.row(delete(GroupData::Selector(vec![gone])));
+        change.row(delete(GroupData::Selector(vec![Arc::new(gone)])));
         let rules: Vec<String> = self
             .rules
             .iter()
@@ -273,7 +273,7 @@ impl Store {
         let mut change = Change::of(id);
         self.unsaved.insert((TableKind::Rule, place));
         Arc::make_mut(&mut self.rules).remove(place);
-        change.row(delete(GroupData::Rule(vec![(*row).clone()])));
+        change.row(delete(GroupData::Rule(vec![row])));
         Ok(change)
     }
 
@@ -295,7 +295,7 @@ impl Store {
         let mut change = Change::of(id);
         self.unsaved.insert((TableKind::MetaData, place));
         Arc::make_mut(&mut self.meta_data).remove(place);
-        change.row(delete(GroupData::MetaData(vec![row.published()])));
+        change.row(delete(GroupData::MetaData(vec![Arc::new(row.published())])));
         Ok(change)
     }
 

@@ -113,12 +113,12 @@ impl Store {
             ConfigGroup::Plugin => {
                 GroupData::Plugin(self.plugins.iter().map(|row| (**row).clone()).collect())
             }
-            ConfigGroup::Rule => GroupData::Rule(self.rules.iter().map(|row| (**row).clone()).collect()),
+            ConfigGroup::Rule => GroupData::Rule(self.rules.iter().cloned().collect()),
             ConfigGroup::Selector => {
-                GroupData::Selector(self.selectors.iter().map(|row| row.published()).collect())
+                GroupData::Selector(self.selectors.iter().map(|row| Arc::new(row.published())).collect())
             }
             ConfigGroup::MetaData => {
-                GroupData::MetaData(self.meta_data.iter().map(|row| row.published()).collect())
+                GroupData::MetaData(self.meta_data.iter().map(|row| Arc::new(row.published())).collect())
             }
         }
     }
@@ -282,7 +282,7 @@ impl Store {
     }
 
     fn put_selector(&mut self, place: u64, row: SelectorRow) -> DataEvent {
-        let event = update(GroupData::Selector(vec![row.published()]));
+        let event = update(GroupData::Selector(vec![Arc::new(row.published())]));
         self.unsaved.insert((TableKind::Selector, place));
         Arc::make_mut(&mut self.selectors).put(place, row);
         event
@@ -305,14 +305,14 @@ impl Store {
     }
 
     fn put_rule(&mut self, place: u64, row: RuleData) -> DataEvent {
-        let event = update(GroupData::Rule(vec![row.clone()]));
+        let event = update(GroupData::Rule(vec![Arc::new(row.clone())]));
         self.unsaved.insert((TableKind::Rule, place));
         Arc::make_mut(&mut self.rules).put(place, row);
         event
     }
 
     fn put_meta_data(&mut self, place: u64, row: MetaDataRow) -> DataEvent {
-        let event = update(GroupData::MetaData(vec![row.published()]));
+        let event = update(GroupData::MetaData(vec![Arc::new(row.published())]));
         self.unsaved.insert((TableKind::MetaData, place));
         Arc::make_mut(&mut self.meta_data).put(place, row);
         event

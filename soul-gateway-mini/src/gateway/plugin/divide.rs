@@ -33,7 +33,7 @@ pub(in crate::gateway) fn selector<'s>(
     snapshot: &'s Snapshot,
     view: &RequestView<'_>,
 ) -> Result<&'s Selector, Refusal> {
-    if let Some(kind) = snapshot.rpc_kinds().other_than_http(|| view.path()) {
+    if let Some(kind) = snapshot.rpc_kinds().other_than_http(view) {
         return Err(Refusal::NotDivided(kind));
     }
     let table = snapshot.divide().ok_or(Refusal::NotDivided("plugin `divide` is switched off"))?;

@@ -1,6 +1,6 @@
 //! What reaches the other side, byte by byte.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{Forwarded, GatewayConfig, HostHeader},
@@ -71,7 +71,8 @@ async fn an_upstream_may_have_a_path_of_its_own() {
     let upstream = Upstream::named("one").await;
     let mut data = service(&[], &handle("random", 0, 3000));
     let url = format!("{}/nested/", upstream.address);
-    data.selectors[0].handle = Some(format!(r#"[{{"upstreamUrl":"{url}","weight":"1","status":"true"}}]"#));
+    Arc::make_mut(&mut data.selectors[0]).handle =
+        Some(format!(r#"[{{"upstreamUrl":"{url}","weight":"1","status":"true"}}]"#));
     let running = Running::start(&data).await;
     assert_eq!(get(running.address(), "/http/x?y").await.text(), "one");
     assert_eq!(upstream.last().target(), "/nested/x?y");

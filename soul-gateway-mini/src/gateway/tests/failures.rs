@@ -1,6 +1,6 @@
 //! What callers are told when nothing can be forwarded.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use soul_client::{balance::Choice, wire::soul::MetaData};
 use tokio::net::TcpStream;
@@ -34,7 +34,7 @@ async fn a_request_that_finds_no_way_is_told_so_in_souls_words() {
     assert_eq!(told(config(), &some, "/none/x").await, (404, NO_SELECTOR.to_owned()));
 
     let mut other_rule = some.clone();
-    other_rule.rules[0].condition_data_list = Some(vec![Some(uri("/http/other"))]);
+    Arc::make_mut(&mut other_rule.rules[0]).condition_data_list = Some(vec![Some(uri("/http/other"))]);
     assert_eq!(told(config(), &other_rule, "/http/x").await, (404, NO_RULE.to_owned()));
 
     let none = service(&[], &handle("random", 0, 3000));
@@ -66,12 +66,12 @@ async fn souls_own_statuses_are_a_setting() {
 async fn paths_of_other_kinds_of_services_are_not_divided() {
     let upstream = Upstream::named("one").await;
     let mut data = service(&[upstream.address], &handle("random", 0, 3000));
-    data.meta_data = vec![MetaData {
+    data.meta_data = vec![Arc::new(MetaData {
         path: Some("/http/rpc/**".to_owned()),
         rpc_type: Some("dubbo".to_owned()),
         enabled: Some(true),
         ..MetaData::default()
-    }];
+    })];
     let running = Running::start(&data).await;
     assert_eq!(get(running.address(), "/http/rpc/x").await.text(), NO_URL);
     assert_eq!(get(running.address(), "/http/x").await.text(), "one");
@@ -93,7 +93,8 @@ async fn an_upstream_without_weight_or_switched_off_is_chosen_only_as_soul_does(
     let upstream = Upstream::named("one").await;
     for off in [r#""weight":0,"status":true"#, r#""weight":50,"status":false"#, r#""weight":50"#] {
         let mut data = service(&[], &handle("random", 0, 3000));
-        data.selectors[0].handle = Some(format!(r#"[{{"upstreamUrl":"{}",{off}}}]"#, upstream.address));
+        Arc::make_mut(&mut data.selectors[0]).handle =
+            Some(format!(r#"[{{"upstreamUrl":"{}",{off}}}]"#, upstream.address));
         assert_eq!(told(config(), &data, "/http/x").await, (503, NO_URL.to_owned()), "{off}");
         let soul = GatewayConfig { upstream_choice: Choice::Soul, ..config() };
         let running = Running::with(soul, &data).await;
@@ -105,7 +106,7 @@ async fn an_upstream_without_weight_or_switched_off_is_chosen_only_as_soul_does(
 async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
     let upstream = Upstream::named("one").await;
     let mut data = service(&[upstream.address], &handle("random", 0, 3000));
-    data.selectors[0].handle = Some(format!(
+    Arc::make_mut(&mut data.selectors[0]).handle = Some(format!(
         r#"[{{"upstreamUrl":"{}","weight":50,"status":true}},
             {{"upstreamUrl":"a:1","protocol":"https://","weight":50,"status":true}},
             {{"upstreamUrl":"a:b","weight":50,"status":true}}]"#,

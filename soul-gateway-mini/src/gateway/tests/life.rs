@@ -132,10 +132,10 @@ async fn a_change_serves_at_once_and_what_is_gone_is_gone() {
     running.publish(&data).await;
     assert_eq!(get(running.address(), "/http/a").await.status(), 404);
     assert_eq!(get(running.address(), "/http/b").await.status(), 200);
-    data.rules[0].enabled = Some(false);
+    Arc::make_mut(&mut data.rules[0]).enabled = Some(false);
     running.publish(&data).await;
     assert_eq!(get(running.address(), "/http/b").await.status(), 404);
-    data.rules[0].enabled = Some(true);
+    Arc::make_mut(&mut data.rules[0]).enabled = Some(true);
     running.publish(&data).await;
     assert_eq!(get(running.address(), "/http/b").await.status(), 200);
 }
@@ -147,7 +147,7 @@ async fn counters_and_turns_outlive_changes() {
     let running = Running::start(&data).await;
     let mut answers = Vec::new();
     for timeout in 1..=6 {
-        data.rules[0].handle = Some(handle("roundRobin", 0, 3000 + timeout));
+        Arc::make_mut(&mut data.rules[0]).handle = Some(handle("roundRobin", 0, 3000 + timeout));
         running.publish(&data).await;
         answers.push(get(running.address(), "/http/x").await.text());
     }

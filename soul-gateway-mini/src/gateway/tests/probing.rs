@@ -1,6 +1,6 @@
 //! The gateway's own probing.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::{
     super::GatewayConfig,
@@ -82,7 +82,7 @@ async fn names_and_ipv6_are_probed_and_what_is_switched_off_stays_off() {
     let off = Upstream::named("off").await;
     let mut data = service(&[], &handle("roundRobin", 0, 3000));
     let name = format!("localhost:{}", by_name.address.port());
-    data.selectors[0].handle = Some(format!(
+    Arc::make_mut(&mut data.selectors[0]).handle = Some(format!(
         r#"[{{"upstreamUrl":"{name}","weight":1,"status":true}},{{"upstreamUrl":"{}","weight":1,"status":true}},
             {{"upstreamUrl":"{}","weight":1,"status":false}}]"#,
         by_v6.address, off.address

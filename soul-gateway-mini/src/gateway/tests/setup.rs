@@ -27,8 +27,8 @@ pub(super) fn uri(pattern: &str) -> ConditionData {
 }
 
 /// A selector that takes the paths below `/<name>`.
-pub(super) fn selector(plugin: &str, name: &str, handle: &str) -> SelectorData {
-    SelectorData {
+pub(super) fn selector(plugin: &str, name: &str, handle: &str) -> Arc<SelectorData> {
+    Arc::new(SelectorData {
         id: Some(format!("{plugin}-{name}")),
         plugin_name: Some(plugin.to_owned()),
         name: Some(name.to_owned()),
@@ -40,12 +40,12 @@ pub(super) fn selector(plugin: &str, name: &str, handle: &str) -> SelectorData {
         handle: Some(handle.to_owned()),
         condition_list: Some(vec![Some(uri(&format!("{name}/**")))]),
         ..SelectorData::default()
-    }
+    })
 }
 
 /// A rule of that selector.
-pub(super) fn rule(plugin: &str, selector: &str, pattern: &str, handle: &str) -> RuleData {
-    RuleData {
+pub(super) fn rule(plugin: &str, selector: &str, pattern: &str, handle: &str) -> Arc<RuleData> {
+    Arc::new(RuleData {
         id: Some(format!("{plugin}-{pattern}")),
         name: Some(pattern.to_owned()),
         plugin_name: Some(plugin.to_owned()),
@@ -56,7 +56,7 @@ pub(super) fn rule(plugin: &str, selector: &str, pattern: &str, handle: &str) ->
         loged: Some(true),
         handle: Some(handle.to_owned()),
         condition_data_list: Some(vec![Some(uri(pattern))]),
-    }
+    })
 }
 
 /// The handle of a selector with these upstreams.

@@ -7,6 +7,7 @@ use soul_client::wire::soul::ConditionData;
 
 use super::{
     error::MatchError,
+    index::{Filing, Filings, Sought},
     operator::Comparison,
     view::{Field, RequestView},
 };
@@ -67,6 +68,18 @@ impl Source {
         Self::Context(name.into(), MatchError::ContextField(name.to_owned()))
     }
 
+    /// What the index looks up of it; the path has its own way, and a context field may be an error.
+    fn sought(&self) -> Option<Sought> {
+        match self {
+            Self::Query(name) => Some(Sought::Query(name.clone())),
+            Self::Header(name) => Some(Sought::Header(name.clone())),
+            Self::Host => Some(Sought::Host),
+            Self::Ip => Some(Sought::Ip),
+            Self::Method => Some(Sought::Method),
+            Self::Uri | Self::Context(..) | Self::Nothing => None,
+        }
+    }
+
     fn value<'v>(&self, view: &'v RequestView<'_>) -> Result<Option<Cow<'v, str>>, &MatchError> {
         Ok(match self {
             Self::Uri => Some(view.path().into()),
@@ -105,6 +118,24 @@ impl Condition {
     pub fn holds(&self, view: &RequestView<'_>) -> Result<bool, &MatchError> {
         let (source, comparison) = self.0.as_ref()?;
         comparison.judge(source.value(view)?.as_deref())
+    }
+
+    /// Whether [`holds`](Self::holds) might fail. More often than it does: whether a field of the context has
+    /// text is not ours to know.
+    fn can_fail(&self) -> bool {
+        self.problem().is_some() || matches!(&self.0, Ok((Source::Context(..), _)))
+    }
+
+    /// Ways to find every request for which it holds.
+    fn filings(&self) -> Vec<Filing> {
+        match &self.0 {
+            Err(_) => Vec::new(),
+            Ok((Source::Nothing, _)) => vec![Filing::default()],
+            Ok((Source::Uri, comparison)) => comparison.path_filings(),
+            Ok((source, comparison)) => {
+                source.sought().and_then(|sought| comparison.value_filing(sought)).into_iter().collect()
+            }
+        }
     }
 
     /// Why some request makes [`holds`](Self::holds) fail, if one does.
@@ -146,6 +177,21 @@ impl Conditions {
             }
         }
         Ok(!decisive)
+    }
+
+    /// Ways to find every request for which they hold, or fail.
+    pub(super) fn filings(&self) -> Filings {
+        let Ok((mode, list)) = &self.0 else { return Filings::default() };
+        // A condition behind one that fails is not reached, and then nothing is false.
+        let sure = list.iter().take_while(|condition| !condition.can_fail());
+        match mode {
+            MatchMode::And => Filings::new(sure.flat_map(Condition::filings).collect()),
+            MatchMode::Or if list.iter().any(Condition::can_fail) => Filings::default(),
+            MatchMode::Or => {
+                let each: Option<Vec<Filing>> = sure.map(|one| one.filings().into_iter().next()).collect();
+                Filings::new(each.map(|each| each.into_iter().flatten().collect()).into_iter().collect())
+            }
+        }
     }
 
     /// The first thing that makes [`hold`](Self::hold) fail for some request: the JSON field, `list` being the

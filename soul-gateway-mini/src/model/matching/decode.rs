@@ -44,17 +44,17 @@ fn hex_digit(byte: Option<&u8>) -> Option<u8> {
 /// A parameter without `=` has no value, one with nothing behind `=` has the empty value; a part that
 /// starts with `=` loses it.
 pub(crate) fn query_value<'q>(query: &'q str, name: &str) -> Option<Cow<'q, str>> {
-    for part in query.split('&') {
-        let part = part.trim_start_matches('=');
-        if part.is_empty() {
-            continue;
-        }
-        let (key, value) = part.split_once('=').map_or((part, None), |(key, value)| (key, Some(value)));
-        if form(key) == name {
-            return value.map(form);
-        }
-    }
-    None
+    query_parts(query).find(|(key, _)| form(key) == name)?.1.map(form)
+}
+
+/// Every parameter that has a value, decoded.
+pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    query_parts(query).filter_map(|(key, value)| Some((form(key), form(value?))))
+}
+
+fn query_parts(query: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let parts = query.split('&').map(|part| part.trim_start_matches('=')).filter(|part| !part.is_empty());
+    parts.map(|part| part.split_once('=').map_or((part, None), |(key, value)| (key, Some(value))))
 }
 
 #[cfg(test)]

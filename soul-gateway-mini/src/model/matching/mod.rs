@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `table` | selectors and rules of a plugin, in the order in which they are tried |
+//! | `index` | which of them a request could match at all |
 //! | `condition` | conditions and their match modes |
 //! | `view` | what conditions see of a request |
 //! | `operator` | comparing a value with a condition's |
@@ -24,6 +25,7 @@ pub(crate) mod text;
 mod ant;
 mod condition;
 mod error;
+mod index;
 pub(crate) mod java_regex;
 mod operator;
 mod table;
@@ -34,5 +36,6 @@ pub use condition::{Condition, Conditions, MatchMode};
 pub use error::MatchError;
 pub use java_regex::{JavaRegex, RegexError, RegexErrorKind};
 pub use operator::{Comparison, judge};
+pub(crate) use table::PathTable;
 pub use table::{CompiledRule, CompiledSelector, Invalids, Level, PluginTable, Refused};
 pub use view::{AddressResolver, ContextFields, Field, RequestView};

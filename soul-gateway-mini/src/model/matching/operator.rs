@@ -5,6 +5,7 @@ use soul_client::wire::soul::ConditionData;
 use super::{
     ant::PathPatterns,
     error::MatchError,
+    index::{Filing, PathPlaces, Place, Sought},
     java_regex::JavaRegex,
     text::{is_blank, trim},
 };
@@ -48,6 +49,33 @@ impl Comparison {
             Kind::Equals(text) => Ok(*real == **text),
             Kind::Regex(regex) => Ok(regex.is_match(real)),
             Kind::Invalid(reason) => Err(reason),
+        }
+    }
+
+    /// Ways to find every path for which it holds.
+    pub(super) fn path_filings(&self) -> Vec<Filing> {
+        let places = |text: &str| {
+            let mut places = PathPlaces::new(text);
+            text.split('/')
+                .filter(|segment| !segment.is_empty())
+                .for_each(|segment| places.push(Some(segment)));
+            places
+        };
+        match &self.0 {
+            Kind::Path(patterns) => patterns.filings(),
+            Kind::Equals(text) => vec![[places(text).exact()].into()],
+            Kind::Regex(regex) => {
+                regex.first_segments().map(|text| [places(&text).below()].into()).into_iter().collect()
+            }
+            Kind::Contains(_) | Kind::Invalid(_) => Vec::new(),
+        }
+    }
+
+    /// The one way to find every value for which it holds.
+    pub(super) fn value_filing(&self, sought: Sought) -> Option<Filing> {
+        match &self.0 {
+            Kind::Equals(text) => Some([Place::value(sought, text)].into()),
+            _ => None,
         }
     }
 

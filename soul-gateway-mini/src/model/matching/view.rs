@@ -143,6 +143,16 @@ impl<'a> RequestView<'a> {
         self.headers.get(name).map(header_text)
     }
 
+    /// Every header with each of its values.
+    pub(super) fn headers(&self) -> impl Iterator<Item = (&'a HeaderName, Cow<'a, str>)> {
+        self.headers.iter().map(|(name, value)| (name, header_text(value)))
+    }
+
+    /// Every query parameter that has a value.
+    pub(super) fn query_pairs(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
+        decode::query_pairs(self.raw_query.unwrap_or_default())
+    }
+
     /// The address of the caller as text in Java's form, or the name that `X-Forwarded-For` gives.
     #[must_use]
     pub fn host(&self) -> &str {

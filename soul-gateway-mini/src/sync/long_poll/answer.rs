@@ -1,7 +1,7 @@
 //! Reading an admin's answers, tolerantly: unknown members are passed over, numbers may be strings, and an entry
 //! that cannot be read is refused without taking its group along.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -109,11 +109,15 @@ fn learned(group: ConfigGroup, entries: &[&RawValue]) -> Learned {
     let data = match group {
         ConfigGroup::AppAuth => GroupData::AppAuth(read(group, entries, &mut refused)),
         ConfigGroup::Plugin => GroupData::Plugin(read(group, entries, &mut refused)),
-        ConfigGroup::Rule => GroupData::Rule(read(group, entries, &mut refused)),
-        ConfigGroup::Selector => GroupData::Selector(read(group, entries, &mut refused)),
-        ConfigGroup::MetaData => GroupData::MetaData(read(group, entries, &mut refused)),
+        ConfigGroup::Rule => GroupData::Rule(shared(read(group, entries, &mut refused))),
+        ConfigGroup::Selector => GroupData::Selector(shared(read(group, entries, &mut refused))),
+        ConfigGroup::MetaData => GroupData::MetaData(shared(read(group, entries, &mut refused))),
     };
     Learned { data, refused }
+}
+
+fn shared<T>(entries: Vec<T>) -> Vec<Arc<T>> {
+    entries.into_iter().map(Arc::new).collect()
 }
 
 /// The entries that can be read. A `null` is what a Java admin sends for a selector without a plugin: nothing.

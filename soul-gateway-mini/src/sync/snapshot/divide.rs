@@ -1,6 +1,6 @@
 //! What the gateway keeps for the selectors and rules of `divide`: their handles, parsed and prepared.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{cell::OnceCell, collections::HashMap, sync::Arc, time::Duration};
 
 use soul_client::{
     balance::{Choice, LoadBalance, Member, Upstream, UpstreamSet, UpstreamState},
@@ -27,6 +27,8 @@ pub(crate) struct DivideSelector {
     /// Where each upstream's requests go, by the address of its state in memory, ascending.
     destinations: Box<[(usize, Arc<Destination>)]>,
     stats: Arc<SelectorStats>,
+    /// What of it cannot be used.
+    refused: Box<[Refused]>,
 }
 
 impl DivideSelector {
@@ -36,6 +38,10 @@ impl DivideSelector {
 
     pub(crate) fn stats(&self) -> &Arc<SelectorStats> {
         &self.stats
+    }
+
+    pub(super) fn refused(&self) -> &[Refused] {
+        &self.refused
     }
 
     /// Where the requests for one of its upstreams go.
@@ -62,40 +68,42 @@ pub(crate) struct DivideRule {
     pub(crate) stats: Arc<StatusStats>,
 }
 
-/// What the next snapshot takes over from the last one.
+/// Where addresses lead: to one destination each, the one of the snapshot before if it had it.
 #[derive(Default)]
-pub(super) struct Inherited<'p> {
-    selectors: HashMap<&'p str, &'p DivideSelector>,
-    rules: HashMap<&'p str, &'p DivideRule>,
-    destinations: HashMap<(Arc<str>, Box<str>), Arc<Destination>>,
+pub(super) struct Destinations<'p> {
+    previous: Option<&'p DivideTable>,
+    /// Made when first asked for: most changes are to rules.
+    known: OnceCell<HashMap<Address, Arc<Destination>>>,
 }
 
-impl<'p> Inherited<'p> {
-    pub(super) fn from(previous: &'p DivideTable) -> Self {
-        let mut inherited = Self::default();
-        for selector in previous.selectors() {
-            inherited.selectors.insert(selector.id(), selector.payload());
-            inherited.rules.extend(selector.rules().map(|rule| (rule.id(), rule.payload())));
-            let destinations = selector.payload().destinations.iter().map(|(_, d)| (d.key(), Arc::clone(d)));
-            inherited.destinations.extend(destinations);
-        }
-        inherited
+/// What tells destinations apart.
+type Address = (Arc<str>, Box<str>);
+
+impl<'p> Destinations<'p> {
+    pub(super) fn from(previous: Option<&'p DivideTable>) -> Self {
+        Self { previous, known: OnceCell::new() }
     }
 
     /// The one destination of an address.
     fn shared(&mut self, destination: Destination) -> Arc<Destination> {
-        let shared = self.destinations.entry(destination.key()).or_insert_with(|| Arc::new(destination));
-        Arc::clone(shared)
+        self.known.get_or_init(|| {
+            let selectors = self.previous.into_iter().flat_map(PluginTable::selectors);
+            let destinations = selectors.flat_map(|selector| &selector.payload().destinations);
+            destinations.map(|(_, destination)| (destination.key(), Arc::clone(destination))).collect()
+        });
+        let Some(known) = self.known.get_mut() else { return Arc::new(destination) };
+        Arc::clone(known.entry(destination.key()).or_insert_with(|| Arc::new(destination)))
     }
 
+    /// What is kept for a selector. `previous` is what was kept for it before it changed.
     pub(super) fn selector(
         &mut self,
         data: &SelectorData,
+        previous: Option<&DivideSelector>,
         choice: Choice,
-        refused: &mut Vec<Refused>,
     ) -> DivideSelector {
-        let previous = data.id.as_deref().and_then(|id| self.selectors.get(id).copied());
-        let (upstreams, destinations) = self.upstreams(data, refused).into_iter().unzip();
+        let mut refused = Vec::new();
+        let (upstreams, destinations) = self.upstreams(data, &mut refused).into_iter().unzip();
         let upstreams = UpstreamSet::build(upstreams, previous.map(|p| &p.upstreams), choice);
         let destinations: Vec<Arc<Destination>> = destinations;
         let mut destinations: Vec<_> = upstreams
@@ -106,7 +114,7 @@ impl<'p> Inherited<'p> {
             .collect();
         destinations.sort_by_key(|(key, _)| *key);
         let stats = previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats));
-        DivideSelector { upstreams, destinations: destinations.into(), stats }
+        DivideSelector { upstreams, destinations: destinations.into(), stats, refused: refused.into() }
     }
 
     /// The upstreams that can be spoken to. The selector stays without the others, even without all: its requests
@@ -139,18 +147,21 @@ impl<'p> Inherited<'p> {
         }
         usable
     }
+}
 
+impl DivideRule {
+    /// What is kept for a rule. `previous` is what was kept for it before it changed.
+    ///
     /// # Errors
     /// When nothing says how its requests are served.
-    pub(super) fn rule(&self, data: &RuleData) -> Result<DivideRule, String> {
+    pub(super) fn new(data: &RuleData, previous: Option<&Self>) -> Result<Self, String> {
         let text = data.handle.as_deref().unwrap_or_default();
         let handle: DivideRuleHandle = gson::from_str(text)
             .map_err(|e| e.to_string())?
             .ok_or(r#"is blank, expected for example `{"loadBalance":"random","retry":0,"timeout":3000}`"#)?;
         let name = handle.load_balance.as_deref().unwrap_or_default();
         let balance: LoadBalance = name.parse().map_err(|e| format!("{e}"))?;
-        let previous = data.id.as_deref().and_then(|id| self.rules.get(id));
-        Ok(DivideRule {
+        Ok(Self {
             balance,
             retry: u32::try_from(handle.retry).unwrap_or(0),
             timeout: timeout(handle.timeout),
@@ -188,13 +199,17 @@ mod tests {
     }
 
     fn table(selectors: &[SelectorData], previous: Option<&DivideTable>) -> (DivideTable, Vec<Refused>) {
-        let mut inherited = previous.map(Inherited::from).unwrap_or_default();
-        let mut refused = Vec::new();
-        let make = |data: &SelectorData| Ok(inherited.selector(data, Choice::Strict, &mut refused));
+        let mut destinations = Destinations::from(previous);
+        let make = |data: &SelectorData, former: Option<&DivideSelector>| {
+            Ok(destinations.selector(data, former, Choice::Strict))
+        };
         let invalids = crate::model::matching::Invalids::Refuse;
-        let no_rule = |_: &SelectorData, _: &RuleData| Err(String::new());
-        let (table, entries) = PluginTable::compile("divide", selectors, &[], invalids, make, no_rule);
+        let no_rule = |_: &RuleData, _: Option<&DivideRule>| Err(String::new());
+        let selectors: Vec<_> = selectors.iter().cloned().map(Arc::new).collect();
+        let (table, entries) =
+            DivideTable::compile("divide", &selectors, &[], invalids, previous, make, no_rule);
         assert!(entries.is_empty(), "{entries:?}");
+        let refused = table.selectors().flat_map(|selector| selector.payload().refused().to_vec()).collect();
         (table, refused)
     }
 
@@ -232,9 +247,8 @@ mod tests {
 
     #[test]
     fn rules_are_read_once_and_what_cannot_be_served_is_refused() {
-        let inherited = Inherited::default();
         let rule = |handle: &str| {
-            inherited.rule(&RuleData { handle: Some(handle.to_owned()), ..RuleData::default() })
+            DivideRule::new(&RuleData { handle: Some(handle.to_owned()), ..RuleData::default() }, None)
         };
         for (handle, retry, millis) in [
             (r#"{"loadBalance":"hash"}"#, 0, 3000),

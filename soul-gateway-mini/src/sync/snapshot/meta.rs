@@ -1,10 +1,10 @@
 //! What kind of service a path belongs to, as its metadata says (specification, section 5.1).
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use soul_client::wire::soul::MetaData;
 
-use crate::model::matching::PathPatterns;
+use crate::model::matching::{PathPatterns, PathTable, RequestView};
 
 /// Kinds that are not plain HTTP. Anything else counts as `http`, as in Soul.
 const OTHER_KINDS: [&str; 5] = ["springCloud", "dubbo", "sofa", "tars", "grpc"];
@@ -12,44 +12,51 @@ const OTHER_KINDS: [&str; 5] = ["springCloud", "dubbo", "sofa", "tars", "grpc"];
 /// Metadata, prepared to tell whether a path is served by something else than plain HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct RpcKinds {
-    /// By exact path. Empty, like `patterns`, when all is plain HTTP.
+    /// What it was made of; empty, like all of it, when all is plain HTTP.
+    rows: Box<[Arc<MetaData>]>,
     exact: HashMap<Box<str>, Option<&'static str>>,
-    patterns: Vec<(PathPatterns, Option<&'static str>)>,
+    patterns: PathTable<Option<&'static str>>,
 }
 
 impl RpcKinds {
-    pub(super) fn new(meta_data: &[MetaData]) -> Self {
+    /// - `previous`: what was made of the metadata before; it stays if the rows do.
+    pub(super) fn new(meta_data: &[Arc<MetaData>], previous: Option<&Arc<Self>>) -> Arc<Self> {
         if meta_data.iter().all(|data| kind(data).is_none()) {
-            return Self::default();
+            return Arc::default();
         }
-        let mut kinds = Self::default();
+        if let Some(previous) = previous.filter(|previous| previous.is_of(meta_data)) {
+            return Arc::clone(previous);
+        }
+        let mut exact = HashMap::new();
+        let mut patterns = Vec::new();
         for data in meta_data {
             let Some(path) = data.path.as_deref() else { continue };
-            kinds.exact.insert(path.into(), kind(data));
+            exact.insert(path.into(), kind(data));
             // One that cannot be compiled still counts as the exact path it may be.
-            if let Ok(patterns) = PathPatterns::new(path) {
-                kinds.patterns.push((patterns, kind(data)));
+            if let Ok(compiled) = PathPatterns::new(path) {
+                patterns.push((compiled, kind(data)));
             }
         }
-        kinds
+        Arc::new(Self { rows: meta_data.into(), exact, patterns: PathTable::new(patterns) })
     }
 
-    /// The kind of service behind a decoded path, which is asked for only if it matters, if it is not plain HTTP.
+    fn is_of(&self, meta_data: &[Arc<MetaData>]) -> bool {
+        self.rows.len() == meta_data.len()
+            && self.rows.iter().zip(meta_data).all(|(old, new)| Arc::ptr_eq(old, new) || old == new)
+    }
+
+    /// The kind of service behind a request's path, if it is not plain HTTP.
     ///
     /// The entry for exactly this path counts, else the first one whose pattern matches. Java's order among several is
     /// undefined; ours is that of the list.
-    pub(crate) fn other_than_http<'p>(&self, path: impl FnOnce() -> &'p str) -> Option<&'static str> {
+    pub(crate) fn other_than_http(&self, view: &RequestView<'_>) -> Option<&'static str> {
         if self.exact.is_empty() {
             return None;
         }
-        let path = path();
-        if let Some(kind) = self.exact.get(path) {
+        if let Some(kind) = self.exact.get(view.path()) {
             return *kind;
         }
-        self.patterns
-            .iter()
-            .find(|(patterns, _)| patterns.matches(path) == Ok(true))
-            .and_then(|(_, kind)| *kind)
+        self.patterns.first(view).copied().flatten()
     }
 }
 
@@ -61,29 +68,48 @@ fn kind(data: &MetaData) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
-    fn meta(path: &str, kind: &str, enabled: bool) -> MetaData {
-        MetaData {
+    fn meta(path: &str, kind: &str, enabled: bool) -> Arc<MetaData> {
+        Arc::new(MetaData {
             path: Some(path.to_owned()),
             rpc_type: Some(kind.to_owned()),
             enabled: Some(enabled),
             ..MetaData::default()
-        }
+        })
+    }
+
+    fn kind_of(kinds: &RpcKinds, path: &str) -> Option<&'static str> {
+        let headers = HeaderMap::new();
+        kinds.other_than_http(&RequestView::new("GET", path, None, &headers, [127, 0, 0, 1].into()))
     }
 
     #[test]
     fn only_enabled_metadata_of_another_kind_takes_a_path_from_http() {
-        let kinds = RpcKinds::new(&[
+        let rows = [
             meta("/a/**", "dubbo", true),
             meta("/a/plain", "http", true),
             meta("/b", "grpc", false),
             meta("/c", "motan", true),
-        ]);
-        assert_eq!(kinds.other_than_http(|| "/a/x"), Some("dubbo"));
-        assert_eq!(kinds.other_than_http(|| "/a/plain"), None, "the exact entry counts");
-        assert_eq!(kinds.other_than_http(|| "/b"), None);
-        assert_eq!(kinds.other_than_http(|| "/c"), None);
-        assert_eq!(RpcKinds::new(&[meta("/**", "http", true)]).other_than_http(|| "/a"), None);
+            meta("/d/{id:[}, /d/**", "grpc", true),
+        ];
+        let kinds = RpcKinds::new(&rows, None);
+        assert_eq!(kind_of(&kinds, "/a/x"), Some("dubbo"));
+        assert_eq!(kind_of(&kinds, "/%61/x"), Some("dubbo"));
+        assert_eq!(kind_of(&kinds, "/a/plain"), None, "the exact entry counts");
+        assert_eq!(kind_of(&kinds, "/b"), None);
+        assert_eq!(kind_of(&kinds, "/c"), None);
+        assert_eq!(kind_of(&kinds, "/d/1"), None, "what fails does not match");
+        assert_eq!(kind_of(&RpcKinds::new(&[meta("/**", "http", true)], None), "/a"), None);
+    }
+
+    #[test]
+    fn what_was_made_of_the_same_rows_stays() {
+        let kinds = RpcKinds::new(&[meta("/a/**", "dubbo", true)], None);
+        assert!(Arc::ptr_eq(&kinds, &RpcKinds::new(&[meta("/a/**", "dubbo", true)], Some(&kinds))));
+        let next = RpcKinds::new(&[meta("/b/**", "dubbo", true)], Some(&kinds));
+        assert_eq!((kind_of(&next, "/a"), kind_of(&next, "/b")), (None, Some("dubbo")));
     }
 }

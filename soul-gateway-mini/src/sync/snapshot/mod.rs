@@ -5,7 +5,7 @@ mod divide;
 mod meta;
 mod stats;
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use soul_client::{
     balance::Choice,
@@ -20,7 +20,7 @@ pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
 pub(crate) use meta::RpcKinds;
 pub(crate) use stats::StatusStats;
 
-use self::divide::Inherited;
+use self::divide::Destinations;
 use super::Refused;
 use crate::model::{
     CONTEXT_PATH, ConfigData, DIVIDE,
@@ -44,7 +44,7 @@ pub(crate) struct Snapshot {
     made: SystemTime,
     divide: Option<DivideTable>,
     context_path: Option<ContextPathTable>,
-    rpc_kinds: RpcKinds,
+    rpc_kinds: Arc<RpcKinds>,
     refused: Vec<Refused>,
 }
 
@@ -65,8 +65,9 @@ impl Snapshot {
             revision: previous.map_or(0, |p| p.revision) + 1,
             made: SystemTime::now(),
             divide: is_enabled(data, DIVIDE).then(|| divide(data, previous, options, &mut refused)),
-            context_path: is_enabled(data, CONTEXT_PATH).then(|| context_path(data, options, &mut refused)),
-            rpc_kinds: RpcKinds::new(&data.meta_data),
+            context_path: is_enabled(data, CONTEXT_PATH)
+                .then(|| context_path(data, previous, options, &mut refused)),
+            rpc_kinds: RpcKinds::new(&data.meta_data, previous.map(|p| &p.rpc_kinds)),
             refused,
         }
     }
@@ -123,45 +124,48 @@ fn divide(
     options: SnapshotOptions,
     refused: &mut Vec<Refused>,
 ) -> DivideTable {
-    let mut unusable = Vec::new();
-    let inherited = previous.and_then(Snapshot::divide).map(Inherited::from).unwrap_or_default();
-    let inherited = std::cell::RefCell::new(inherited);
-    let (table, entries) = PluginTable::compile(
+    let previous = previous.and_then(Snapshot::divide);
+    let mut destinations = Destinations::from(previous);
+    let (table, entries) = DivideTable::compile(
         DIVIDE,
         &data.selectors,
         &data.rules,
         options.invalids,
-        |selector| Ok(inherited.borrow_mut().selector(selector, options.choice, &mut unusable)),
-        |_, rule| inherited.borrow().rule(rule),
+        previous,
+        |selector, former| Ok(destinations.selector(selector, former, options.choice)),
+        DivideRule::new,
     );
-    refused.append(&mut unusable);
+    refused.extend(table.selectors().flat_map(|selector| selector.payload().refused()).cloned());
     refused.extend(entries.into_iter().map(described));
     table
 }
 
-fn context_path(data: &ConfigData, options: SnapshotOptions, refused: &mut Vec<Refused>) -> ContextPathTable {
-    let mut unusable = Vec::new();
-    let (table, entries) = PluginTable::compile(
+fn context_path(
+    data: &ConfigData,
+    previous: Option<&Snapshot>,
+    options: SnapshotOptions,
+    refused: &mut Vec<Refused>,
+) -> ContextPathTable {
+    let (table, entries) = ContextPathTable::compile(
         CONTEXT_PATH,
         &data.selectors,
         &data.rules,
         options.invalids,
-        |_| Ok(()),
-        |_, rule| {
+        previous.and_then(Snapshot::context_path),
+        |_, _| Ok(()),
+        |rule, _| {
             let handle = gson::from_str::<ContextMappingHandle>(rule.handle.as_deref().unwrap_or_default());
             let mapping = handle.map_err(|e| e.to_string())?;
-            let mapping =
-                mapping.filter(|m| m.context_path.as_deref().is_some_and(|path| !gson::is_blank(path)));
-            if mapping.is_none() {
-                // As in Soul, the rule still matches: its requests go on unchanged.
-                let entry = label(&rule.name, &rule.id);
-                let reason = "`handle`: `contextPath` is missing, nothing is taken off".to_owned();
-                unusable.push(Refused { group: ConfigGroup::Rule, entry, reason });
-            }
-            Ok(mapping)
+            Ok(mapping.filter(|m| m.context_path.as_deref().is_some_and(|path| !gson::is_blank(path))))
         },
     );
-    refused.append(&mut unusable);
+    // As in Soul, such a rule still matches: its requests go on unchanged.
+    let without = table.selectors().flat_map(|selector| selector.rules()).filter(|r| r.payload().is_none());
+    refused.extend(without.map(|rule| {
+        let entry = if rule.name().is_empty() { rule.id() } else { rule.name() }.to_owned();
+        let reason = "`handle`: `contextPath` is missing, nothing is taken off".to_owned();
+        Refused { group: ConfigGroup::Rule, entry, reason }
+    }));
     refused.extend(entries.into_iter().map(described));
     table
 }

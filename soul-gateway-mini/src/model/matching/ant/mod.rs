@@ -6,7 +6,10 @@
 mod paths;
 mod segment;
 
-use super::error::MatchError;
+use super::{
+    error::MatchError,
+    index::{Filing, PathPlaces, Place, Sought},
+};
 use segment::Segment;
 
 pub use paths::PathPatterns;
@@ -90,6 +93,34 @@ impl AntPattern {
             Shape::Broken if !is_potential(&self.text, path) => Ok(false),
             _ => self.walk(path),
         }
+    }
+
+    /// Ways to find every path it matches, the better one first: by the segments before the first `**`, and by
+    /// the one behind the last.
+    fn filings(&self) -> Vec<Filing> {
+        let mut places = PathPlaces::new(&self.text);
+        let closed = self.segments.iter().take_while(|segment| !segment.is_any_depth());
+        let mut parent = places.clone();
+        for segment in closed.clone() {
+            parent = places.clone();
+            places.push(segment.literal());
+        }
+        if closed.count() == self.segments.len() {
+            let mut filing = vec![places.exact()];
+            if self.segments.last().is_some_and(Segment::is_star) {
+                // It accepts the slash at the end of the path above.
+                filing.push(parent.exact());
+            }
+            return vec![filing.into()];
+        }
+        let mut filings = vec![[places.below()].into()];
+        if let Some(last) = self.segments.last().and_then(Segment::literal) {
+            filings.push([Place::value(Sought::LastSegment, last)].into());
+            if places.is_empty() {
+                filings.reverse();
+            }
+        }
+        filings
     }
 
     /// The general algorithm, segment by segment: from the left to the first `**`, from the right to the

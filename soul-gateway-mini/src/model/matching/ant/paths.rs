@@ -1,6 +1,9 @@
 //! The value of a `match` condition on `uri`: patterns separated by commas.
 
-use super::{super::error::MatchError, AntPattern};
+use super::{
+    super::{error::MatchError, index::Filing},
+    AntPattern,
+};
 
 /// Characters a list may have; Soul's own database column holds 64.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -41,6 +44,16 @@ impl PathPatterns {
             }
         }
         Ok(false)
+    }
+
+    /// Ways to find every path that a pattern matches; not to be asked of a list with a problem.
+    pub(in crate::model::matching) fn filings(&self) -> Vec<Filing> {
+        match &*self.0 {
+            [only] => only.filings(),
+            several => vec![
+                several.iter().flat_map(|pattern| pattern.filings().into_iter().take(1)).flatten().collect(),
+            ],
+        }
     }
 
     /// What is wrong with the patterns, in order.

@@ -97,6 +97,14 @@ impl Segment {
         matches!(self, Self::Literal(_))
     }
 
+    /// Its text, if it has no wildcard.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_regex(&self) -> bool {
         matches!(self, Self::Regex(_))
     }

@@ -24,6 +24,7 @@ mod flags;
 mod fold;
 mod group;
 mod parse;
+mod prefix;
 mod property;
 mod quoting;
 mod scan;
@@ -62,6 +63,14 @@ impl JavaRegex {
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
+    }
+
+    /// The whole segments that begin every path it matches, if something is known of the beginning: `/a/` of
+    /// `/a/b\d+`, and the empty text for one that does not begin with a slash.
+    pub(super) fn first_segments(&self) -> Option<String> {
+        let beginning = prefix::of(self.0.as_str())?;
+        let end = beginning.rfind('/').map_or(0, |slash| slash + 1);
+        Some(beginning[..end].to_owned())
     }
 }
 

@@ -1,13 +1,15 @@
-//! From data to compiled entries.
+//! From rows to compiled entries.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use soul_client::wire::soul::{RuleData, SelectorData};
 
 use super::{
     super::{condition::Conditions, error::MatchError},
     Invalids, Level, Refused,
-    entry::{CompiledRule, Entry, Gate},
+    entry::{CompiledRule, CompiledSelector, Gate, Made, Rules},
+    ordered::Ordered,
+    reuse::{Before, Fate, Former, Known},
 };
 
 /// Type of a selector that takes every request.
@@ -20,28 +22,26 @@ const CUSTOM_FLOW: Option<i32> = Some(1);
 type Problem = (String, MatchError);
 
 /// Compiles entries and collects what is refused.
-pub(super) struct Compiler {
+pub(super) struct Compiler<PS, PR> {
     pub(super) invalids: Invalids,
     pub(super) refused: Vec<Refused>,
+    pub(super) selector_payload: PS,
+    pub(super) rule_payload: PR,
 }
 
-impl Compiler {
-    pub(super) fn selector<S>(
-        &mut self,
-        index: usize,
-        data: &SelectorData,
-        payload: &mut impl FnMut(&SelectorData) -> Result<S, String>,
-    ) -> Option<Entry<S>> {
-        let parts = Parts {
-            level: Level::Selector,
-            index,
-            id: &data.id,
-            name: &data.name,
-            logged: data.is_logged(),
-            handle: &data.handle,
+impl<PS, PR> Compiler<PS, PR> {
+    pub(super) fn selector<S>(&mut self, data: &SelectorData, former: Former<'_, S>) -> Fate<S>
+    where
+        PS: FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
+    {
+        let former = match former {
+            Former::Same(fate) => return fate,
+            Former::Other(former) => former,
         };
-        let gate = self.gate(&parts, self.selector_gate(data))?;
-        self.entry(&parts, gate, payload(data))
+        let labels = Labels { level: Level::Selector, id: &data.id, name: &data.name };
+        let gate = self.selector_gate(data);
+        let payload = &mut self.selector_payload;
+        made(self.invalids, &labels, gate, || payload(data, former))
     }
 
     /// `Ok(None)` for a selector that no request can match.
@@ -62,31 +62,54 @@ impl Compiler {
         }
     }
 
+    /// The rules of a selector, `rows` in order of arrival: those of the table before where nothing changed.
     pub(super) fn rules<R>(
         &mut self,
         selector: &SelectorData,
-        rules: &[(usize, &RuleData)],
-        payload: &mut impl FnMut(&SelectorData, &RuleData) -> Result<R, String>,
-    ) -> Box<[CompiledRule<R>]> {
-        let mut rules = sorted(rules.iter().copied(), |rule| rule.sort);
-        let is_full = selector.kind == FULL_FLOW;
-        if is_full {
-            rules = rules.pop().into_iter().collect();
+        rows: &[&Arc<RuleData>],
+        previous: Option<&Arc<Rules<R>>>,
+    ) -> Arc<Rules<R>>
+    where
+        PR: FnMut(&RuleData, Option<&R>) -> Result<R, String>,
+    {
+        let full = selector.kind == FULL_FLOW;
+        let mut rows = sorted(rows.iter().copied(), |rule| rule.sort);
+        if full {
+            rows = rows.pop().into_iter().collect();
+        } else {
+            rows.retain(|rule| rule.enabled != Some(false));
         }
-        let mut compile = |(index, data): (usize, &RuleData)| {
-            let parts = Parts {
-                level: Level::Rule,
-                index,
-                id: &data.id,
-                name: &data.name,
-                logged: data.loged.unwrap_or(false),
-                handle: &data.handle,
-            };
-            let gate = if is_full { Ok(Some(Gate::Always)) } else { self.rule_gate(data) };
-            let gate = self.gate(&parts, gate)?;
-            self.entry(&parts, gate, payload(selector, data)).map(|entry| CompiledRule { entry })
+        // By what a rule is taken hangs on the selector's type.
+        let previous = previous.filter(|previous| previous.full == full);
+        let before = previous.map_or_else(Before::none, |previous| previous.before());
+        if let Some(previous) = previous.filter(|_| before.is(&rows)) {
+            return Arc::clone(previous);
+        }
+        let mut entries = Vec::with_capacity(rows.len());
+        let mut refused = Vec::new();
+        for (row, former) in rows.iter().zip(before.of(&rows)) {
+            let row = Arc::clone(row);
+            match self.rule(&row, full, former) {
+                Fate::Taken(made) => entries.push(CompiledRule { row, made }),
+                Fate::Refused(reason) => refused.push(Known { row, refused: reason }),
+                Fate::LeftOut => {}
+            }
+        }
+        Arc::new(Rules { full, list: Ordered::new(entries), refused: refused.into() })
+    }
+
+    fn rule<R>(&mut self, data: &RuleData, full: bool, former: Former<'_, R>) -> Fate<R>
+    where
+        PR: FnMut(&RuleData, Option<&R>) -> Result<R, String>,
+    {
+        let former = match former {
+            Former::Same(fate) => return fate,
+            Former::Other(former) => former,
         };
-        rules.into_iter().filter_map(&mut compile).collect()
+        let labels = Labels { level: Level::Rule, id: &data.id, name: &data.name };
+        let gate = if full { Ok(Some(Gate::Always)) } else { self.rule_gate(data) };
+        let payload = &mut self.rule_payload;
+        made(self.invalids, &labels, gate, || payload(data, former))
     }
 
     fn rule_gate(&self, data: &RuleData) -> Result<Option<Gate>, Problem> {
@@ -103,53 +126,35 @@ impl Compiler {
             _ => Ok(Gate::If(conditions)),
         }
     }
+}
 
-    /// The gate, or none for an entry that is left out; a problem is reported or kept as the gate.
-    fn gate(&mut self, parts: &Parts<'_>, gate: Result<Option<Gate>, Problem>) -> Option<Gate> {
-        match gate {
-            Ok(gate) => gate,
-            Err((_, reason)) if self.invalids == Invalids::Error => Some(Gate::Broken(reason)),
-            Err((field, reason)) => {
-                self.refused.push(parts.refused(field, reason.to_string()));
-                None
-            }
-        }
-    }
-
-    fn entry<T>(&mut self, parts: &Parts<'_>, gate: Gate, payload: Result<T, String>) -> Option<Entry<T>> {
-        match payload {
-            Ok(payload) => Some(parts.entry(gate, payload)),
-            Err(reason) => {
-                self.refused.push(parts.refused("handle".to_owned(), reason));
-                None
-            }
-        }
+/// The entry with its gate; a problem is reported or kept as the gate.
+fn made<T>(
+    invalids: Invalids,
+    labels: &Labels<'_>,
+    gate: Result<Option<Gate>, Problem>,
+    payload: impl FnOnce() -> Result<T, String>,
+) -> Fate<T> {
+    let gate = match gate {
+        Ok(Some(gate)) => gate,
+        Ok(None) => return Fate::LeftOut,
+        Err((_, reason)) if invalids == Invalids::Error => Gate::Broken(reason),
+        Err((field, reason)) => return Fate::Refused(labels.refused(field, reason.to_string())),
+    };
+    match payload() {
+        Ok(payload) => Fate::Taken(Arc::new(Made::new(gate, payload))),
+        Err(reason) => Fate::Refused(labels.refused("handle".to_owned(), reason)),
     }
 }
 
-/// What is taken over from the data of an entry.
-struct Parts<'d> {
+/// What an entry is called.
+struct Labels<'d> {
     level: Level,
-    index: usize,
     id: &'d Option<String>,
     name: &'d Option<String>,
-    logged: bool,
-    handle: &'d Option<String>,
 }
 
-impl Parts<'_> {
-    fn entry<T>(&self, gate: Gate, payload: T) -> Entry<T> {
-        Entry {
-            id: self.id.as_deref().unwrap_or_default().into(),
-            name: self.name.as_deref().unwrap_or_default().into(),
-            index: self.index,
-            logged: self.logged,
-            handle: self.handle.as_deref().map(Into::into),
-            gate,
-            payload,
-        }
-    }
-
+impl Labels<'_> {
     fn refused(&self, field: String, reason: String) -> Refused {
         Refused {
             level: self.level,
@@ -161,27 +166,38 @@ impl Parts<'_> {
     }
 }
 
+impl<R> Rules<R> {
+    fn before(&self) -> Before<'_, RuleData, R> {
+        Before::new(self.list.entries().iter().map(|rule| (&rule.row, &rule.made)), &self.refused)
+    }
+}
+
+/// The rules that selectors had in the table before, by the selector's id.
+pub(super) fn former_rules<S, R>(selectors: &[CompiledSelector<S, R>]) -> HashMap<&str, &Arc<Rules<R>>> {
+    selectors.iter().map(|selector| (selector.id(), &selector.rules)).collect()
+}
+
 fn is_enabled(enabled: Option<bool>) -> Result<bool, Problem> {
     enabled.ok_or_else(|| ("enabled".to_owned(), MatchError::NoEnabled))
 }
 
 /// The rules of each selector, by its id, in order of arrival.
-pub(super) fn group(rules: &[RuleData]) -> HashMap<&str, Vec<(usize, &RuleData)>> {
-    let mut groups: HashMap<&str, Vec<(usize, &RuleData)>> = HashMap::new();
-    for (index, rule) in rules.iter().enumerate() {
+pub(super) fn group(rules: &[Arc<RuleData>]) -> HashMap<&str, Vec<&Arc<RuleData>>> {
+    let mut groups: HashMap<&str, Vec<&Arc<RuleData>>> = HashMap::new();
+    for rule in rules {
         if let Some(selector) = rule.selector_id.as_deref() {
-            groups.entry(selector).or_default().push((index, rule));
+            groups.entry(selector).or_default().push(rule);
         }
     }
     groups
 }
 
-/// Entries by ascending `sort`; equals stay in order.
-pub(super) fn sorted<'d, T>(
-    entries: impl Iterator<Item = (usize, &'d T)>,
-    sort: impl Fn(&T) -> Option<i32>,
-) -> Vec<(usize, &'d T)> {
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort_by_key(|(_, entry)| sort(entry).unwrap_or(0));
-    entries
+/// Rows by ascending `sort`; equals stay in order.
+pub(super) fn sorted<'d, D>(
+    rows: impl Iterator<Item = &'d Arc<D>>,
+    sort: impl Fn(&D) -> Option<i32>,
+) -> Vec<&'d Arc<D>> {
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|row| sort(row).unwrap_or(0));
+    rows
 }

@@ -1,17 +1,31 @@
 //! Compiled selectors and rules.
 
-use super::super::{condition::Conditions, error::MatchError, view::RequestView};
+use std::sync::Arc;
 
-/// What selectors and rules have in common.
+use soul_client::wire::soul::{RuleData, SelectorData};
+
+use super::{
+    super::{condition::Conditions, error::MatchError, index::Filings, view::RequestView},
+    ordered::{Gated, Ordered},
+    reuse::{Known, Row},
+};
+
+/// What was made of a row. It is kept from table to table for as long as the row stays the same.
 #[derive(Debug)]
-pub(super) struct Entry<T> {
-    pub(super) id: Box<str>,
-    pub(super) name: Box<str>,
-    pub(super) index: usize,
-    pub(super) logged: bool,
-    pub(super) handle: Option<Box<str>>,
+pub(super) struct Made<T> {
     pub(super) gate: Gate,
+    pub(super) filings: Filings,
     pub(super) payload: T,
+}
+
+impl<T> Made<T> {
+    pub(super) fn new(gate: Gate, payload: T) -> Self {
+        let filings = match &gate {
+            Gate::If(conditions) => conditions.filings(),
+            Gate::Always | Gate::Broken(_) => Filings::default(),
+        };
+        Self { gate, filings, payload }
+    }
 }
 
 /// When an entry is taken.
@@ -38,37 +52,25 @@ macro_rules! entry_accessors {
         /// Its id, empty when it has none.
         #[must_use]
         pub fn id(&self) -> &str {
-            &self.entry.id
+            self.row.id.as_deref().unwrap_or_default()
         }
 
         /// Its name, empty when it has none.
         #[must_use]
         pub fn name(&self) -> &str {
-            &self.entry.name
-        }
-
-        /// Its place in the list that was compiled.
-        #[must_use]
-        pub fn index(&self) -> usize {
-            self.entry.index
-        }
-
-        /// Whether a match is to be logged.
-        #[must_use]
-        pub fn is_logged(&self) -> bool {
-            self.entry.logged
+            self.row.name.as_deref().unwrap_or_default()
         }
 
         /// Its handle as received.
         #[must_use]
         pub fn handle(&self) -> Option<&str> {
-            self.entry.handle.as_deref()
+            self.row.handle.as_deref()
         }
 
         /// What the gateway made of its handle.
         #[must_use]
         pub fn payload(&self) -> &$payload {
-            &self.entry.payload
+            &self.made.payload
         }
     };
 }
@@ -76,22 +78,55 @@ macro_rules! entry_accessors {
 /// A rule, compiled, with what the gateway made of its handle.
 #[derive(Debug)]
 pub struct CompiledRule<R> {
-    pub(super) entry: Entry<R>,
+    pub(super) row: Arc<RuleData>,
+    pub(super) made: Arc<Made<R>>,
 }
 
 impl<R> CompiledRule<R> {
     entry_accessors!(R);
+
+    /// Whether a match is to be logged.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.row.loged.unwrap_or(false)
+    }
+}
+
+impl<R> Gated for CompiledRule<R> {
+    fn gate(&self) -> &Gate {
+        &self.made.gate
+    }
+
+    fn filings(&self) -> &Filings {
+        &self.made.filings
+    }
+}
+
+/// The rules of one selector.
+#[derive(Debug)]
+pub(super) struct Rules<R> {
+    /// Whether the selector takes every request, and the last rule with it.
+    pub(super) full: bool,
+    pub(super) list: Ordered<CompiledRule<R>>,
+    pub(super) refused: Box<[Known<RuleData>]>,
 }
 
 /// A selector, compiled, with its rules and what the gateway made of its handle.
 #[derive(Debug)]
 pub struct CompiledSelector<S, R> {
-    pub(super) entry: Entry<S>,
-    pub(super) rules: Box<[CompiledRule<R>]>,
+    pub(super) row: Arc<SelectorData>,
+    pub(super) made: Arc<Made<S>>,
+    pub(super) rules: Arc<Rules<R>>,
 }
 
 impl<S, R> CompiledSelector<S, R> {
     entry_accessors!(S);
+
+    /// Whether a match is to be logged.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.row.is_logged()
+    }
 
     /// The first of its rules whose conditions hold; the last one, unconditionally, if it takes every
     /// request.
@@ -99,16 +134,33 @@ impl<S, R> CompiledSelector<S, R> {
     /// # Errors
     /// With [`Invalids::Error`](super::Invalids::Error), when a rule that had to be tried cannot be evaluated.
     pub fn rule(&self, view: &RequestView<'_>) -> Result<Option<&CompiledRule<R>>, &MatchError> {
-        for rule in &self.rules {
-            if rule.entry.gate.lets_through(view)? {
-                return Ok(Some(rule));
-            }
-        }
-        Ok(None)
+        self.rules.list.first(view)
     }
 
     /// Its rules, in the order in which they are tried.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = &CompiledRule<R>> {
-        self.rules.iter()
+        self.rules.list.entries().iter()
+    }
+}
+
+impl<S, R> Gated for CompiledSelector<S, R> {
+    fn gate(&self) -> &Gate {
+        &self.made.gate
+    }
+
+    fn filings(&self) -> &Filings {
+        &self.made.filings
+    }
+}
+
+impl Row for SelectorData {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
+impl Row for RuleData {
+    fn id(&self) -> Option<&str> {
+        self.id.as_deref()
     }
 }

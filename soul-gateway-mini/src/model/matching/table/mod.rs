@@ -2,15 +2,21 @@
 
 mod compile;
 mod entry;
+mod ordered;
+mod paths;
+mod reuse;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use soul_client::wire::soul::{RuleData, SelectorData};
 
 use super::{error::MatchError, view::RequestView};
-use compile::{Compiler, group, sorted};
+use compile::{Compiler, former_rules, group, sorted};
+use ordered::Ordered;
+use reuse::{Before, Fate, Known};
 
 pub use entry::{CompiledRule, CompiledSelector};
+pub(crate) use paths::PathTable;
 
 /// What becomes of a selector or rule that cannot always be evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,12 +78,13 @@ impl fmt::Display for Refused {
 /// Soul specification, sections 4.1 and 4.2.
 #[derive(Debug)]
 pub struct PluginTable<S, R> {
-    selectors: Box<[CompiledSelector<S, R>]>,
+    selectors: Ordered<CompiledSelector<S, R>>,
+    refused: Box<[Known<SelectorData>]>,
 }
 
 impl<S, R> Default for PluginTable<S, R> {
     fn default() -> Self {
-        Self { selectors: Box::default() }
+        Self { selectors: Ordered::default(), refused: Box::default() }
     }
 }
 
@@ -87,33 +94,59 @@ impl<S, R> PluginTable<S, R> {
     /// # Shape
     /// - `selectors`, `rules`: in order of arrival, of any plugin; the ones of others are passed over, and so
     ///   are rules of no selector here. Among equal `sort` the earlier comes first; an absent `sort` is 0.
-    /// - `selector_payload`, `rule_payload`: what to keep for an entry. An error text refuses the entry for
-    ///   its field `handle`, whatever `invalids` says. Called once for each entry that can be taken.
+    /// - `previous`: the table this one replaces, compiled with the same `plugin` and `invalids`. What it made of
+    ///   a row that is still the same is taken over as it is.
+    /// - `selector_payload`, `rule_payload`: what to keep for an entry, given what was kept for the one of its id
+    ///   before. An error text refuses the entry for its field `handle`, whatever `invalids` says. Called once
+    ///   for each entry that can be taken and was not taken over.
     /// - returns the table and what was refused, in the order of the lists.
     ///
     /// A disabled entry is not looked at, but for the last rule of a selector of type 0 ("full flow"), which
     /// takes that rule unconditionally.
     pub fn compile(
         plugin: &str,
-        selectors: &[SelectorData],
-        rules: &[RuleData],
+        selectors: &[Arc<SelectorData>],
+        rules: &[Arc<RuleData>],
         invalids: Invalids,
-        mut selector_payload: impl FnMut(&SelectorData) -> Result<S, String>,
-        mut rule_payload: impl FnMut(&SelectorData, &RuleData) -> Result<R, String>,
+        previous: Option<&Self>,
+        selector_payload: impl FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
+        rule_payload: impl FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     ) -> (Self, Vec<Refused>) {
-        let mut compiler = Compiler { invalids, refused: Vec::new() };
+        let mut compiler = Compiler { invalids, refused: Vec::new(), selector_payload, rule_payload };
+        let before = previous.map_or_else(Before::none, Self::before);
+        let former = previous.map(|previous| former_rules(previous.selectors.entries())).unwrap_or_default();
         let rules = group(rules);
-        let mut compiled = Vec::new();
-        for (index, selector) in sorted(selectors.iter().enumerate(), |selector| selector.sort) {
-            if selector.plugin_name.as_deref() != Some(plugin) {
-                continue;
+        let mut rows = sorted(selectors.iter(), |selector| selector.sort);
+        rows.retain(|row| row.plugin_name.as_deref() == Some(plugin) && row.enabled != Some(false));
+        let (mut compiled, mut refused) = (Vec::new(), Vec::new());
+        for (row, fate) in rows.iter().zip(before.of(&rows)) {
+            let row = Arc::clone(row);
+            match compiler.selector(&row, fate) {
+                Fate::Taken(made) => {
+                    let id = row.id.as_deref().unwrap_or_default();
+                    let own = rules.get(id).map_or(&[][..], Vec::as_slice);
+                    let rules = compiler.rules(&row, own, former.get(id).copied());
+                    compiler.refused.extend(rules.refused.iter().map(|known| known.refused.clone()));
+                    compiled.push(CompiledSelector { row, made, rules });
+                }
+                Fate::Refused(reason) => {
+                    compiler.refused.push(reason.clone());
+                    refused.push(Known { row, refused: reason });
+                }
+                Fate::LeftOut => {}
             }
-            let Some(entry) = compiler.selector(index, selector, &mut selector_payload) else { continue };
-            let own = rules.get(selector.id.as_deref().unwrap_or_default());
-            let own = compiler.rules(selector, own.map_or(&[], Vec::as_slice), &mut rule_payload);
-            compiled.push(CompiledSelector { entry, rules: own });
         }
-        (Self { selectors: compiled.into() }, compiler.refused)
+        let selectors = match previous.map(|previous| &previous.selectors) {
+            // Only rules changed.
+            Some(previous) if same_gates(previous.entries(), &compiled) => previous.with(compiled),
+            _ => Ordered::new(compiled),
+        };
+        (Self { selectors, refused: refused.into() }, compiler.refused)
+    }
+
+    fn before(&self) -> Before<'_, SelectorData, S> {
+        let selectors = self.selectors.entries().iter();
+        Before::new(selectors.map(|selector| (&selector.row, &selector.made)), &self.refused)
     }
 
     /// The first selector whose conditions hold.
@@ -121,24 +154,23 @@ impl<S, R> PluginTable<S, R> {
     /// # Errors
     /// With [`Invalids::Error`], when a selector that had to be tried cannot be evaluated.
     pub fn select(&self, view: &RequestView<'_>) -> Result<Option<&CompiledSelector<S, R>>, &MatchError> {
-        for selector in &self.selectors {
-            if selector.entry.gate.lets_through(view)? {
-                return Ok(Some(selector));
-            }
-        }
-        Ok(None)
+        self.selectors.first(view)
     }
 
     /// The selectors, in the order in which they are tried.
     pub fn selectors(&self) -> impl ExactSizeIterator<Item = &CompiledSelector<S, R>> {
-        self.selectors.iter()
+        self.selectors.entries().iter()
     }
 
     /// Whether nothing can match.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.selectors.is_empty()
+        self.selectors.entries().is_empty()
     }
+}
+
+fn same_gates<S, R>(old: &[CompiledSelector<S, R>], new: &[CompiledSelector<S, R>]) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(&old.made, &new.made))
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use soul_client::wire::soul::ConditionData;
 
 use super::{super::condition::Conditions, *};
 
+mod equivalence;
+mod reuse;
+
 type Table = PluginTable<String, String>;
 
 fn uri(operator: &str, value: &str) -> Option<ConditionData> {
@@ -46,14 +49,28 @@ fn rule(id: &str, selector: &str, pattern: &str) -> RuleData {
 }
 
 fn compile(selectors: &[SelectorData], rules: &[RuleData], invalids: Invalids) -> (Table, Vec<Refused>) {
+    compile_after(None, &shared(selectors), &shared(rules), invalids)
+}
+
+fn compile_after(
+    previous: Option<&Table>,
+    selectors: &[Arc<SelectorData>],
+    rules: &[Arc<RuleData>],
+    invalids: Invalids,
+) -> (Table, Vec<Refused>) {
     PluginTable::compile(
         "divide",
         selectors,
         rules,
         invalids,
-        |selector| selector.handle.clone().ok_or_else(|| "is missing".to_owned()),
-        |_, rule| rule.handle.clone().ok_or_else(|| "is missing".to_owned()),
+        previous,
+        |selector, _| selector.handle.clone().ok_or_else(|| "is missing".to_owned()),
+        |rule, _| rule.handle.clone().ok_or_else(|| "is missing".to_owned()),
     )
+}
+
+fn shared<D: Clone>(rows: &[D]) -> Vec<Arc<D>> {
+    rows.iter().cloned().map(Arc::new).collect()
 }
 
 /// Ids of the selector and the rule that serve a path, or which level failed.
@@ -132,7 +149,7 @@ fn entries_carry_what_the_gateway_made_of_them() {
     selectors[0].loged = Some(true);
     let table = compile(&selectors, &[rule("1", "a", "/**")], Invalids::Refuse).0;
     let selector = table.selectors().next().unwrap();
-    assert_eq!((selector.name(), selector.index(), selector.is_logged()), ("name-a", 0, true));
+    assert_eq!((selector.name(), selector.is_logged()), ("name-a", true));
     assert_eq!((selector.payload().as_str(), selector.handle()), ("handle-a", Some("handle-a")));
     let rule = selector.rules().next().unwrap();
     assert_eq!((rule.name(), rule.payload().as_str(), rule.is_logged()), ("name-1", "handle-1", false));

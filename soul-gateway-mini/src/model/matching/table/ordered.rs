@@ -1,0 +1,91 @@
+//! Entries in the order in which they are tried, and the way to the first that matches.
+
+use std::sync::Arc;
+
+use super::{
+    super::{
+        error::MatchError,
+        index::{Filings, Index},
+        view::RequestView,
+    },
+    entry::Gate,
+};
+
+/// Entries up to which trying all takes no longer than asking the index.
+const FEW: usize = 4;
+
+/// What can stand in such a list.
+pub(super) trait Gated {
+    /// When it is taken.
+    fn gate(&self) -> &Gate;
+
+    /// Where requests for it can be found.
+    fn filings(&self) -> &Filings;
+}
+
+/// Entries in order, with an index if they are many.
+#[derive(Debug)]
+pub(super) struct Ordered<T> {
+    entries: Box<[T]>,
+    index: Option<Arc<Index>>,
+}
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self { entries: Box::default(), index: None }
+    }
+}
+
+impl<T: Gated> Ordered<T> {
+    pub(super) fn new(entries: Vec<T>) -> Self {
+        Self::indexed(entries, FEW)
+    }
+
+    /// With an index if there are more than `few`.
+    pub(super) fn indexed(entries: Vec<T>, few: usize) -> Self {
+        let index = || Arc::new(Index::new(entries.iter().map(T::filings)));
+        let index = (entries.len() > few).then(index);
+        Self { entries: entries.into(), index }
+    }
+
+    /// Entries whose gates are those of `self`, one by one: the index stays right.
+    pub(super) fn with(&self, entries: Vec<T>) -> Self {
+        debug_assert_eq!(entries.len(), self.entries.len());
+        Self { entries: entries.into(), index: self.index.clone() }
+    }
+
+    /// The first entry that lets the request through.
+    ///
+    /// # Errors
+    /// When an entry before it, or before the end, cannot be evaluated.
+    pub(super) fn first(&self, view: &RequestView<'_>) -> Result<Option<&T>, &MatchError> {
+        let Some(index) = &self.index else { return self.scan(view) };
+        let mut outcome = Ok(None);
+        index.first(view, |rank| {
+            let Some(entry) = self.entries.get(rank as usize) else { return false };
+            match entry.gate().lets_through(view) {
+                Ok(false) => return false,
+                Ok(true) => outcome = Ok(Some(entry)),
+                Err(reason) => outcome = Err(reason),
+            }
+            true
+        });
+        outcome
+    }
+
+    /// The same, entry by entry.
+    pub(super) fn scan(&self, view: &RequestView<'_>) -> Result<Option<&T>, &MatchError> {
+        for entry in &self.entries {
+            if entry.gate().lets_through(view)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl<T> Ordered<T> {
+    pub(super) fn entries(&self) -> &[T] {
+        &self.entries
+    }
+}

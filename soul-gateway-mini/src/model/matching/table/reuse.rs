@@ -1,0 +1,112 @@
+//! Finding again what the table before this one made of the same rows.
+//!
+//! A change touches few rows of many. Rows are shared, so that most are known by their address alone, and whatever
+//! is not the very same row is compared by content with the one that had its id.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{Refused, entry::Made};
+
+/// How far ahead the order of the old rows is followed; rows that moved farther are looked up.
+const AHEAD: usize = 8;
+
+/// A row with an id.
+pub(super) trait Row: PartialEq {
+    fn id(&self) -> Option<&str>;
+}
+
+/// A row that was refused.
+#[derive(Debug)]
+pub(super) struct Known<D> {
+    pub(super) row: Arc<D>,
+    pub(super) refused: Refused,
+}
+
+/// What was made of one row.
+#[derive(Debug)]
+pub(super) enum Fate<T> {
+    Taken(Arc<Made<T>>),
+    Refused(Refused),
+    /// It can match nothing.
+    LeftOut,
+}
+
+/// What there is of one row from before.
+pub(super) enum Former<'b, T> {
+    /// The row is the same.
+    Same(Fate<T>),
+    /// The row is another, perhaps of the same id.
+    Other(Option<&'b T>),
+}
+
+/// The rows of the table before, with what was made of them.
+pub(super) struct Before<'b, D, T> {
+    taken: Vec<(&'b Arc<D>, &'b Arc<Made<T>>)>,
+    refused: &'b [Known<D>],
+}
+
+impl<'b, D: Row, T> Before<'b, D, T> {
+    pub(super) fn new(
+        taken: impl Iterator<Item = (&'b Arc<D>, &'b Arc<Made<T>>)>,
+        refused: &'b [Known<D>],
+    ) -> Self {
+        Self { taken: taken.collect(), refused }
+    }
+
+    pub(super) fn none() -> Self {
+        Self { taken: Vec::new(), refused: &[] }
+    }
+
+    /// Whether `rows` are all that was there, in order, so that everything stays.
+    pub(super) fn is(&self, rows: &[&Arc<D>]) -> bool {
+        self.refused.is_empty()
+            && self.taken.len() == rows.len()
+            && self.taken.iter().zip(rows).all(|((old, _), new)| Arc::ptr_eq(old, new))
+    }
+
+    /// What there is of each of `rows`.
+    pub(super) fn of(&self, rows: &[&Arc<D>]) -> Vec<Former<'b, T>> {
+        let places = self.aligned(rows);
+        let mut left = vec![true; self.taken.len()];
+        places.iter().flatten().for_each(|place| left[*place] = false);
+        let left = || self.taken.iter().zip(&left).filter_map(|(old, left)| left.then_some(old));
+        let by_address: HashMap<usize, _> = left().map(|old| (address(old.0), old)).collect();
+        let by_id: HashMap<_, _> = left().map(|old| (old.0.id(), old)).collect();
+        let refused: HashMap<_, _> = self.refused.iter().map(|known| (known.row.id(), known)).collect();
+        let former = |(row, place): (&&Arc<D>, Option<usize>)| {
+            let same = place.and_then(|place| self.taken.get(place));
+            let same = same.or_else(|| by_address.get(&address(row)).copied());
+            if let Some((_, made)) = same {
+                return Former::Same(Fate::Taken(Arc::clone(made)));
+            }
+            if let Some(known) = refused.get(&row.id()).filter(|known| is_same(&known.row, row)) {
+                return Former::Same(Fate::Refused(known.refused.clone()));
+            }
+            match by_id.get(&row.id()) {
+                Some((old, made)) if is_same(old, row) => Former::Same(Fate::Taken(Arc::clone(made))),
+                other => Former::Other(other.map(|(_, made)| &made.payload)),
+            }
+        };
+        rows.iter().zip(places).map(former).collect()
+    }
+
+    /// For each row its place among the old ones, as far as their order is the same.
+    fn aligned(&self, rows: &[&Arc<D>]) -> Vec<Option<usize>> {
+        let mut at = 0;
+        let mut place = |row: &&Arc<D>| {
+            let ahead = self.taken.get(at..)?.iter().take(AHEAD);
+            let found = at + ahead.enumerate().find(|(_, (old, _))| Arc::ptr_eq(old, row))?.0;
+            at = found + 1;
+            Some(found)
+        };
+        rows.iter().map(&mut place).collect()
+    }
+}
+
+fn is_same<D: Row>(old: &Arc<D>, new: &Arc<D>) -> bool {
+    Arc::ptr_eq(old, new) || **old == **new
+}
+
+fn address<D>(row: &Arc<D>) -> usize {
+    Arc::as_ptr(row).addr()
+}
