@@ -71,6 +71,18 @@ impl HttpTransport {
         Ok(Self { client, sessions })
     }
 
+    /// The pool of connections, for other questions to the admins.
+    #[cfg(feature = "call")]
+    pub(crate) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    /// The session with an admin, if there is anyone to log in.
+    #[cfg(feature = "call")]
+    pub(crate) fn session(&self, admin: &str) -> Option<&Session> {
+        self.sessions.get(admin).filter(|session| session.has_credentials())
+    }
+
     async fn post(&self, url: &str, message: &Message, token: Option<&Token>) -> Result<Answer, SendError> {
         let mut request =
             self.client.post(url).header(CONTENT_TYPE, JSON).body(message.body.as_bytes().to_vec());

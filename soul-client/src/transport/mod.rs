@@ -19,6 +19,8 @@ use std::{future::Future, sync::Arc};
 
 pub(crate) use http::HttpTransport;
 pub(crate) use session::Credentials;
+#[cfg(feature = "call")]
+pub(crate) use session::{LoggedIn, Token};
 
 use crate::{error::Error, plan::Dialect};
 

@@ -16,7 +16,9 @@ pub struct Listing {
     pub upstreams: Option<Arc<[Upstream]>>,
     /// How many lists there were; a confirmed list is no new one.
     pub revision: u64,
-    /// When the source last said or confirmed the list.
+    /// How often the source said or confirmed a list.
+    pub answers: u64,
+    /// When it did so last.
     pub confirmed: Option<Instant>,
     /// How often it failed since.
     pub failures: u64,
@@ -119,6 +121,7 @@ impl Publisher {
 
 impl Listing {
     fn confirm(&mut self) {
+        self.answers += 1;
         self.confirmed = Some(Instant::now());
         self.failures = 0;
         self.error = None;

@@ -3,19 +3,28 @@
 //! | source | learns | by |
 //! |---|---|---|
 //! | [`StaticList`] | what it was given | – |
+//! | [`FileDiscover`] | a file | reading it again when it changed |
+//! | [`DnsDiscover`] | all addresses of a host name | asking the system's resolver |
+//! | [`AdminDiscover`] | the selectors of an admin of Soul or ShenYu | its long poll |
 //!
 //! A source of one's own is an implementation of [`Discover`], or a closure in [`discover_fn`].
 
+mod admin;
+mod dns;
 mod error;
 mod feed;
+mod file;
 mod fixed;
 mod function;
 mod refresh;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+pub use admin::AdminDiscover;
+pub use dns::{DnsDiscover, Family};
 pub use error::DiscoverError;
 pub use feed::{Feed, Listing, Publisher, feed};
+pub use file::FileDiscover;
 pub use fixed::StaticList;
 pub use function::{DiscoverFn, discover_fn};
 pub use refresh::Refresh;

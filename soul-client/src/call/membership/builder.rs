@@ -143,7 +143,13 @@ impl MembershipBuilder {
         };
         let feed = pushed.unwrap_or_else(|| {
             let (publisher, feed) = feed();
-            let polling = poll(self.source, self.service, self.refresh, publisher, Arc::clone(&shared.ask));
+            let polling = poll(
+                Arc::clone(&self.source),
+                self.service,
+                self.refresh,
+                publisher,
+                Arc::clone(&shared.ask),
+            );
             tasks.push(runtime.spawn(polling).abort_handle());
             feed
         });
@@ -158,7 +164,7 @@ impl MembershipBuilder {
             publish,
         });
         tasks.push(runtime.spawn(writer.run()).abort_handle());
-        Ok(Membership { shared, feed, published, tasks })
+        Ok(Membership { shared, feed, published, tasks, _source: self.source })
     }
 }
 

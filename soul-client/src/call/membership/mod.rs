@@ -19,7 +19,7 @@ use tokio::{
 
 pub use builder::MembershipBuilder;
 
-use super::{Clock, MembershipStatus, discover::Feed, probe::Findings};
+use super::{Clock, Discover, MembershipStatus, discover::Feed, probe::Findings};
 use crate::{
     balance::{Balancer, Health},
     error::{Error, Kind},
@@ -58,6 +58,8 @@ pub struct Membership {
     feed: Feed,
     published: watch::Receiver<Published>,
     tasks: Vec<AbortHandle>,
+    /// One that pushes does so as long as it lives.
+    _source: Arc<dyn Discover>,
 }
 
 /// What the writer and its owner share.
@@ -221,3 +223,6 @@ impl fmt::Debug for Membership {
         f.debug_struct("Membership").field("status", &self.status()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

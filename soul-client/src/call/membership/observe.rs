@@ -29,9 +29,9 @@ impl Observer {
         Self { snapshot, seen }
     }
 
-    /// What happened since the last look.
-    pub(super) fn look(&mut self, now: Arc<Snapshot>) -> Vec<MemberEvent> {
-        if Arc::ptr_eq(&self.snapshot, &now) {
+    /// What happened since the last look; nothing, if neither the snapshot is another one nor health was set.
+    pub(super) fn look(&mut self, now: Arc<Snapshot>, health_was_set: bool) -> Vec<MemberEvent> {
+        if Arc::ptr_eq(&self.snapshot, &now) && !health_was_set {
             return Vec::new();
         }
         let seen = look(&now);

@@ -64,6 +64,14 @@ pub(super) struct Writer {
     observer: Observer,
 }
 
+/// What the owner wanted.
+struct Wished {
+    /// The list is another one by it.
+    is_other: bool,
+    /// Somebody's health was set.
+    is_marked: bool,
+}
+
 impl Writer {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
@@ -101,7 +109,7 @@ impl Writer {
     /// Takes everything as it is now and publishes it; gives whether there was anything to publish.
     async fn turn(&mut self) -> bool {
         let mut events = self.take_listing();
-        let mut is_other = self.take_wishes();
+        let Wished { mut is_other, is_marked } = self.take_wishes();
         if let Some(run) = self.due.take() {
             self.filter(run);
             is_other = true;
@@ -109,9 +117,11 @@ impl Writer {
         let turned = self.take_findings();
         let list = (is_other || !turned.is_empty()).then(|| self.list());
         let is_news = list.is_some();
+        // A first answer changes no choice, and therefore no snapshot.
+        let health_was_set = is_marked || !turned.is_empty();
         self.write(list, turned).await;
 
-        let seen = self.observer.look(self.parts.shared.balancer.snapshot());
+        let seen = self.observer.look(self.parts.shared.balancer.snapshot(), health_was_set);
         if seen.iter().any(|event| !matches!(event, MemberEvent::ListChanged { .. })) {
             self.health_changed();
         }
@@ -126,14 +136,14 @@ impl Writer {
     fn take_listing(&mut self) -> Vec<MemberEvent> {
         let before = std::mem::replace(&mut self.listing, self.parts.feed.take());
         let now = &self.listing;
-        if now.confirmed != before.confirmed {
+        if now.answers != before.answers {
             self.due = Some(FilterRun::List);
         }
         let (service, source) = (&*self.parts.shared.service, &*self.parts.shared.source);
         let mut events = Vec::new();
         let was_failing = before.failures > 0;
         // It may have recovered and failed again since the last look.
-        if was_failing && now.confirmed != before.confirmed {
+        if was_failing && now.answers != before.answers {
             tracing::info!(service, source, failures = before.failures, "the upstreams are known again");
             events.push(MemberEvent::SourceRecovered { failures: before.failures });
         }
@@ -146,8 +156,8 @@ impl Writer {
         events
     }
 
-    /// Takes what the owner wants; gives whether the list is another one by it.
-    fn take_wishes(&mut self) -> bool {
+    /// Takes what the owner wants.
+    fn take_wishes(&mut self) -> Wished {
         let mut wishes = self.parts.shared.wishes();
         let marked = std::mem::take(&mut wishes.marked);
         let changed = std::mem::take(&mut wishes.changed);
@@ -155,12 +165,12 @@ impl Writer {
             self.disabled.clone_from(&wishes.disabled);
         }
         drop(wishes);
-        for address in marked {
-            if let Some(subscription) = self.subscriptions.get(&*address) {
+        for address in &marked {
+            if let Some(subscription) = self.subscriptions.get(&**address) {
                 subscription.tell_again();
             }
         }
-        changed
+        Wished { is_other: changed, is_marked: !marked.is_empty() }
     }
 
     /// Runs the filters, and has probed who is left.

@@ -4,11 +4,13 @@
 //! answers bring it back. Services that check an address alike share one probe, and all of a [`Probers`] together have at most so many
 //! checks under way.
 
+mod http;
 mod registry;
 mod tcp;
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
+pub use http::HttpCheck;
 pub use registry::Probers;
 pub(super) use registry::{Findings, Subscription};
 pub use tcp::TcpCheck;
@@ -159,3 +161,6 @@ impl Probing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

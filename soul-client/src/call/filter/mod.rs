@@ -1,8 +1,14 @@
-//! Narrowing a list before anyone is chosen from it.
+//! Narrowing a list before anyone is chosen from it: to the own zone, to a subset, or by a filter of one's own.
 
-use std::fmt;
+mod subset;
+mod zone;
 
-use crate::balance::{Snapshot, Upstream};
+use std::{collections::HashMap, fmt};
+
+pub use subset::{DeterministicSubset, Subset};
+pub use zone::ZoneAffinity;
+
+use crate::balance::{Health, Snapshot, Upstream, UpstreamState};
 
 /// Narrows a list.
 ///
@@ -46,6 +52,18 @@ pub struct FilterContext<'a> {
     pub now_ms: i64,
     /// Why the filter is run.
     pub run: FilterRun,
+}
+
+impl FilterContext<'_> {
+    /// What is known of the upstreams that are listed now, by protocol and address.
+    fn states(&self) -> HashMap<&str, &UpstreamState> {
+        self.snapshot.all().iter().map(|m| (m.upstream().base_url(), &**m.state())).collect()
+    }
+
+    /// Whether a probe or an ejection stands against an upstream.
+    fn is_tripped(&self, state: &UpstreamState) -> bool {
+        state.health() == Health::Down || state.ejected_until_ms().is_some_and(|until| until > self.now_ms)
+    }
 }
 
 /// Why a filter is run.
@@ -93,3 +111,6 @@ impl<F> fmt::Debug for FilterFn<F> {
         f.write_str("FilterFn")
     }
 }
+
+#[cfg(test)]
+mod tests;
