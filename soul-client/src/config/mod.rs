@@ -12,6 +12,8 @@ use std::{path::PathBuf, time::Duration};
 pub use builder::ClientConfigBuilder;
 
 pub(crate) use admin_url::AdminUrl;
+#[cfg(all(feature = "file", feature = "call"))]
+pub(crate) use file::pairs as file_pairs;
 
 use crate::{
     address::Wishes,

@@ -32,6 +32,28 @@ pub(super) fn read(path: &Path) -> ClientConfigBuilder {
     }
 }
 
+/// Every setting of a text, key and value, by the ending of the file's name; for those who know other keys. `${NAME}` in a value stands for a
+/// variable of the environment.
+#[cfg(feature = "call")]
+pub(crate) fn pairs(path: &Path, text: &str) -> Result<Vec<(String, String)>, String> {
+    let shown = path.display();
+    let is_toml = path.extension().is_some_and(|ending| ending == "toml");
+    let value: Result<serde_json::Value, String> = if is_toml {
+        toml::from_str(text).map_err(|error| error.to_string())
+    } else {
+        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    };
+    let value = value.map_err(|error| format!("`{shown}` cannot be read: {}", error.trim_end()))?;
+    let resolved = |entry: flat::Entry| {
+        let value = flat::resolve(&entry.value, &|name: &str| std::env::var(name).ok());
+        let unset = |variable| {
+            format!("`{}` in `{shown}` needs the variable `{variable}`, which is not set", entry.written)
+        };
+        value.map_err(unset).map(|value| (entry.written.clone(), value))
+    };
+    flat::flatten(&value).into_iter().map(resolved).collect()
+}
+
 /// Reads a text. `lookup` knows what `${NAME}` in a value stands for; `name` is for messages.
 pub(super) fn parse(
     text: &str,

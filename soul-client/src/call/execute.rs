@@ -1,0 +1,438 @@
+//! One call: choose, send, record, and if need be again.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    AttemptError, CallError, CallErrorKind, CallEvent, Destination, Failed, Retry, Situation, Transport,
+    config::{Effective, ServiceConfig},
+    context::{Context, State},
+    prefer::Preference,
+};
+use crate::balance::{FastRandom, Key, Member, Outcome, Pick, PickContext, Tried};
+
+/// What one call wants to be different, and what tells it from others.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until a call has them"]
+pub struct CallOptions {
+    pub(super) key: Option<String>,
+    pub(super) preference: Preference,
+    pub(super) overrides: ServiceConfig,
+}
+
+impl CallOptions {
+    /// Nothing is different.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what policies by key hash: calls with the same go to the same upstream.
+    pub fn hash_key(self, key: impl fmt::Display) -> Self {
+        Self { key: Some(key.to_string()), ..self }
+    }
+
+    /// Prefers upstreams whose metadata has this word as its `hint`, as long as there are any.
+    #[doc(alias = "X-SC-LB-Hint")]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        self.metadata("hint", hint)
+    }
+
+    /// Prefers upstreams whose metadata has this as their `version`, as long as there are any.
+    pub fn version(self, version: impl Into<String>) -> Self {
+        self.metadata("version", version)
+    }
+
+    /// Prefers upstreams whose metadata has this word on something, as long as there are any. Several are wanted all at once.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.preference.metadata.push((key.into(), value.into()));
+        self
+    }
+
+    /// Prefers upstreams of a zone, as long as there are any.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.preference.zone = Some(zone.into());
+        self
+    }
+
+    /// Prefers one upstream, by its address `host:port`, as long as it may be chosen: the instance that answered before.
+    #[doc(alias = "SameInstancePreference")]
+    pub fn same_instance(mut self, address: impl Into<String>) -> Self {
+        self.preference.address = Some(address.into());
+        self
+    }
+
+    /// Says settings for this call only, over those of the service. What a whole service shares, such as its policy, cannot be said here.
+    pub fn config(self, config: &ServiceConfig) -> Self {
+        Self { overrides: config.over(&self.overrides), ..self }
+    }
+}
+
+/// An answer, and how it came about.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Served<R> {
+    /// The answer.
+    pub response: R,
+    /// Who gave it.
+    pub upstream: Arc<Member>,
+    /// How many attempts it took.
+    pub attempts: u64,
+    /// By which settings.
+    pub settings: Arc<Effective>,
+    /// When the whole call must be over, its body included.
+    pub deadline: Instant,
+}
+
+/// Makes a call.
+///
+/// The outcome of an attempt is recorded, and the attempt counted out, when the head of the answer is there: a body may be a stream
+/// without end, and what it takes is for the reader to say. A call that is dropped counts out at once and records nothing.
+///
+/// # Cancel safety
+/// Whatever was sent may have been acted on.
+pub(super) async fn execute<T: Transport>(
+    context: &Context,
+    transport: &T,
+    request: T::Request,
+    options: &CallOptions,
+) -> Result<Served<T::Response>, CallError> {
+    let state = context.state();
+    let settings = state.settings(context.name(), options)?;
+    let started = Instant::now();
+    let deadline = started + settings.total_timeout;
+    context.listeners().tell(context.name(), &CallEvent::Started);
+    let mut call = Call {
+        context,
+        transport,
+        options,
+        retry: settings.retry(),
+        state,
+        settings,
+        deadline,
+        tried: Tried::new(),
+        attempts: 0,
+    };
+    let result = call.run(request).await;
+    call.tell_end(&result, started.elapsed());
+    result
+}
+
+struct Call<'a, T> {
+    context: &'a Context,
+    transport: &'a T,
+    options: &'a CallOptions,
+    state: Arc<State>,
+    settings: Arc<Effective>,
+    retry: Retry,
+    deadline: Instant,
+    /// Upstreams that were sent the request.
+    tried: Tried,
+    attempts: u64,
+}
+
+/// What came of an attempt.
+enum Attempt<R> {
+    /// An answer that is not to be repeated.
+    Done(R),
+    /// Something that is to be repeated, if that may be.
+    Again(Last<R>),
+}
+
+/// What a call ends with if there is no further attempt.
+enum Last<R> {
+    /// An answer that says that something is wrong.
+    Answer { response: R, retry_after: Option<Duration> },
+    /// No answer.
+    Error(AttemptError),
+}
+
+/// Where the next attempt goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Same,
+    Other,
+}
+
+impl<T: Transport> Call<'_, T> {
+    async fn run(&mut self, request: T::Request) -> Result<Served<T::Response>, CallError> {
+        self.state.ready(self.context, self.deadline).await?;
+        if let Some(budget) = self.state.budget() {
+            budget.deposit(self.context.now_ms());
+        }
+        let may_repeat = self.retry.repeats(&self.transport.method(&request));
+        let mut left = Left::of(&self.retry);
+        let mut request = request;
+        let mut pick = self.choose().ok_or_else(|| self.error(CallErrorKind::NoInstance))?;
+        loop {
+            let member = Arc::clone(pick.member());
+            let replay = if left.any() { self.transport.replay(&request) } else { None };
+            self.tried.insert(member.state());
+            let last = match self.attempt(pick, &member, request).await {
+                Attempt::Done(response) => return Ok(self.served(response, member)),
+                Attempt::Again(last) => last,
+            };
+            let next = match self.next(&last, may_repeat, &mut left, replay.is_some()) {
+                Ok(next) => self.choose_next(next, &member, last.retry_after()).await,
+                Err(kind) => Err(kind),
+            };
+            match (next, replay) {
+                (Ok(next), Some(replay)) => (pick, request) = (next, replay),
+                (Ok(_), None) => return self.end(last, member, CallErrorKind::BodyNotReplayable),
+                (Err(kind), _) => return self.end(last, member, kind),
+            }
+        }
+    }
+
+    /// Sends the request to the one that was chosen, and records what came of it.
+    async fn attempt(&mut self, pick: Pick, member: &Member, request: T::Request) -> Attempt<T::Response> {
+        self.attempts += 1;
+        let (attempt, upstream) = (self.attempts, member.upstream().base_url());
+        self.tell(&CallEvent::Sending { upstream, attempt });
+        let destination = Destination {
+            service: self.context.name(),
+            upstream: member.upstream(),
+            settings: &self.settings,
+            deadline: self.deadline,
+        };
+        let sent = Instant::now();
+        let left = self.deadline.saturating_duration_since(sent);
+        let bound = self.attempt_bound();
+        let within = bound.min(left);
+        let result = match timeout(within, self.transport.send(request, destination)).await {
+            Ok(result) => result,
+            Err(_) => {
+                let text = format!("there was no answer within {:.3} s", within.as_secs_f64());
+                Err(AttemptError::new(Failed::TimedOut, text))
+            }
+        };
+        let elapsed = sent.elapsed();
+        match result {
+            Ok(response) => {
+                let answer = self.transport.answer(&response);
+                pick.complete(answer.outcome(), elapsed, self.context.now_ms());
+                if !answer.status.is_some_and(|status| self.retry.statuses.contains(status)) {
+                    return Attempt::Done(response);
+                }
+                let status = answer.status.map(|status| status.as_u16());
+                self.tell(&CallEvent::Failed { upstream, attempt, failed: None, status, elapsed });
+                Attempt::Again(Last::Answer { response, retry_after: answer.retry_after })
+            }
+            Err(error) => {
+                let failed = error.kind();
+                // Who gets the short rest of a call's time is not to blame that others used it up.
+                let had_its_time = bound <= left || attempt == 1;
+                match failed {
+                    Failed::Refused => drop(pick.complete(Outcome::Refused, elapsed, self.context.now_ms())),
+                    Failed::TimedOut if !had_its_time => drop(pick),
+                    Failed::TimedOut | Failed::Broken => {
+                        pick.complete(Outcome::TimedOut, elapsed, self.context.now_ms());
+                    }
+                    Failed::Invalid => drop(pick),
+                }
+                let failed = Some(failed);
+                self.tell(&CallEvent::Failed { upstream, attempt, failed, status: None, elapsed });
+                Attempt::Again(Last::Error(error.at(upstream)))
+            }
+        }
+    }
+
+    /// Longest time for the head of an answer. Connecting is given all its time, or a request that was surely not sent would look like
+    /// one that may have been.
+    fn attempt_bound(&self) -> Duration {
+        const HAIR: Duration = Duration::from_millis(50);
+        self.settings.read_timeout.max(self.settings.connect_timeout.saturating_add(HAIR))
+    }
+
+    /// Whether there may be another attempt; the error says why not.
+    fn next(
+        &self,
+        last: &Last<T::Response>,
+        may_repeat: bool,
+        left: &mut Left,
+        has_replay: bool,
+    ) -> Result<Next, CallErrorKind> {
+        let failed = last.failed();
+        if failed == Some(Failed::Invalid) {
+            return Err(CallErrorKind::InvalidRequest);
+        }
+        if Instant::now() >= self.deadline {
+            return Err(CallErrorKind::DeadlineExceeded);
+        }
+        // One that asks to be spared is not asked again at once.
+        let next = left.take(last.retry_after().is_none()).ok_or(CallErrorKind::AllTried)?;
+        if failed != Some(Failed::Refused) && !may_repeat {
+            return Err(CallErrorKind::NotRepeatable);
+        }
+        if !has_replay {
+            return Err(CallErrorKind::BodyNotReplayable);
+        }
+        if self.state.budget().is_some_and(|budget| !budget.withdraw(self.context.now_ms())) {
+            return Err(CallErrorKind::BudgetExhausted);
+        }
+        Ok(next)
+    }
+
+    /// Waits until the next attempt is due, and chooses for it.
+    async fn choose_next(
+        &self,
+        next: Next,
+        last: &Arc<Member>,
+        retry_after: Option<Duration>,
+    ) -> Result<Pick, CallErrorKind> {
+        let repeat = u32::try_from(self.attempts - 1).unwrap_or(u32::MAX);
+        let mut pause = self.retry.pause(repeat, &FastRandom);
+        // Where there is no other: then as it asked, or not at all.
+        if let Some(asked) = retry_after.filter(|_| !self.has_others()) {
+            if asked > self.retry.longest_retry_after {
+                return Err(CallErrorKind::AllTried);
+            }
+            pause = pause.max(asked);
+        }
+        if Instant::now() + pause >= self.deadline {
+            return Err(CallErrorKind::DeadlineExceeded);
+        }
+        let same = next == Next::Same;
+        self.tell(&CallEvent::Retrying { attempt: self.attempts + 1, same, pause });
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+        match next {
+            Next::Same => Ok(last.begin(self.context.now_ms())),
+            Next::Other => self.choose().ok_or(CallErrorKind::AllTried),
+        }
+    }
+
+    fn pick_context(&self) -> PickContext<'_> {
+        let context = PickContext::at(self.context.now_ms()).tried(&self.tried);
+        match &self.options.key {
+            Some(key) => context.key(Key::Text(key)),
+            None => context,
+        }
+    }
+
+    fn choose(&self) -> Option<Pick> {
+        self.options.preference.choose(self.context.balancer(), &self.pick_context())
+    }
+
+    /// Whether anybody may be chosen who was not tried.
+    fn has_others(&self) -> bool {
+        self.context.balancer().current().pick(&self.pick_context()).is_some()
+    }
+
+    fn served(&self, response: T::Response, upstream: Arc<Member>) -> Served<T::Response> {
+        let settings = Arc::clone(&self.settings);
+        Served { response, upstream, attempts: self.attempts, settings, deadline: self.deadline }
+    }
+
+    /// Better an answer that says what is wrong than an error that says there is none.
+    fn end(
+        &self,
+        last: Last<T::Response>,
+        member: Arc<Member>,
+        kind: CallErrorKind,
+    ) -> Result<Served<T::Response>, CallError> {
+        match last {
+            Last::Answer { response, .. } => Ok(self.served(response, member)),
+            Last::Error(error) => Err(self.error(kind).with_source(error)),
+        }
+    }
+
+    fn error(&self, kind: CallErrorKind) -> CallError {
+        let situation = Situation {
+            tried: self.tried.len(),
+            attempts: self.attempts,
+            ..self.state.situation(self.context.balancer())
+        };
+        CallError::new(kind, self.context.name()).with_situation(situation)
+    }
+
+    fn tell(&self, event: &CallEvent<'_>) {
+        self.context.listeners().tell(self.context.name(), event);
+    }
+
+    fn tell_end(&self, result: &Result<Served<T::Response>, CallError>, elapsed: Duration) {
+        let attempts = self.attempts;
+        match result {
+            _ if self.context.listeners().is_empty() => {}
+            Ok(served) => self.tell(&CallEvent::Succeeded {
+                upstream: served.upstream.upstream().base_url(),
+                attempts,
+                status: self.transport.answer(&served.response).status.map(|status| status.as_u16()),
+                elapsed,
+            }),
+            Err(error) => self.tell(&CallEvent::Exhausted { kind: error.kind(), attempts, elapsed }),
+        }
+    }
+}
+
+impl<R> Last<R> {
+    fn failed(&self) -> Option<Failed> {
+        match self {
+            Self::Answer { .. } => None,
+            Self::Error(error) => Some(error.kind()),
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Answer { retry_after, .. } => *retry_after,
+            Self::Error(_) => None,
+        }
+    }
+}
+
+/// Attempts that are left: repeats at the upstream of the moment, and further upstreams.
+struct Left {
+    same: u32,
+    next: u32,
+    same_at_each: u32,
+}
+
+impl Left {
+    fn of(retry: &Retry) -> Self {
+        Self { same: retry.same, next: retry.next, same_at_each: retry.same }
+    }
+
+    fn any(&self) -> bool {
+        self.same > 0 || self.next > 0
+    }
+
+    /// Takes one: of the same upstream first, unless that is not to be asked again.
+    fn take(&mut self, same: bool) -> Option<Next> {
+        if same && self.same > 0 {
+            self.same -= 1;
+            return Some(Next::Same);
+        }
+        self.next = self.next.checked_sub(1)?;
+        self.same = self.same_at_each;
+        Some(Next::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_the_product_of_both() {
+        for (same, next) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 3), (5, 7)] {
+            let retry = Retry { same, next, ..Retry::default() };
+            let mut left = Left::of(&retry);
+            let mut steps = Vec::new();
+            while let Some(step) = left.take(true) {
+                steps.push(step);
+            }
+            assert_eq!(steps.len() as u64 + 1, retry.most_attempts());
+            assert_eq!(steps.iter().filter(|step| **step == Next::Other).count(), next as usize);
+            assert!(!left.any());
+        }
+    }
+
+    #[test]
+    fn one_that_asks_to_be_spared_is_left() {
+        let mut left = Left::of(&Retry { same: 3, next: 1, ..Retry::default() });
+        assert!(left.take(false) == Some(Next::Other) && left.take(true) == Some(Next::Same));
+        assert!(left.take(false).is_none());
+    }
+}

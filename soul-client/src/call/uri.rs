@@ -1,0 +1,390 @@
+//! Addresses of services, and what becomes of them when an upstream is chosen.
+//!
+//! Everything behind the authority goes to the upstream as it was written: nothing is decoded, encoded, resolved or sorted.
+
+use std::{fmt, net::Ipv6Addr};
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+
+use crate::balance::Upstream;
+
+/// Scheme of an upstream that names none, called by a request that names none.
+const DEFAULT_SCHEME: &str = "http";
+
+/// An address whose authority is the name of a service, as `lb://orders/api/hello`.
+///
+/// `http://orders/…` and `https://orders/…` are read as well, since that is what a client with Ribbon under it was given. A
+/// name may hold underscores, which `java.net.URI` takes for no host at all.
+///
+/// # Examples
+/// ```
+/// use soul_client::call::ServiceUri;
+///
+/// let uri = ServiceUri::parse("lb://orders/api/hello?name=a%20b")?;
+/// assert_eq!((uri.service(), uri.target()), ("orders", "/api/hello?name=a%20b"));
+///
+/// let error = ServiceUri::parse("lb://orders:8080/api").unwrap_err();
+/// assert!(error.to_string().contains("drop `:8080`"));
+/// # Ok::<(), soul_client::call::UriError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceUri<'a> {
+    scheme: &'a str,
+    service: &'a str,
+    target: &'a str,
+}
+
+impl<'a> ServiceUri<'a> {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// If it has no scheme, or another than `lb`, `http` or `https`; if the service is missing, has a port or has letters
+    /// that no name has; if there are blanks or control characters in it. The text says how to write it.
+    pub fn parse(text: &'a str) -> Result<Self, UriError> {
+        let parts = Parts::of(text)?;
+        let Some(scheme) = parts.scheme else {
+            let path = text.trim_start_matches('/');
+            return Err(UriError::new(text, format!("has no scheme: write `lb://{path}`")));
+        };
+        if !["lb", "http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            let remedy = format!("has the scheme `{scheme}`: write `lb://`, `http://` or `https://`");
+            return Err(UriError::new(text, remedy));
+        }
+        let service = parts.host;
+        if let Some((name, port)) = service.rsplit_once(':') {
+            let remedy =
+                format!("has a port at the service `{name}`: its upstreams have theirs, so drop `:{port}`");
+            return Err(UriError::new(text, remedy));
+        }
+        check_name(service).map_err(|remedy| UriError::new(text, remedy))?;
+        Ok(Self { scheme, service, target: parts.target })
+    }
+
+    /// The scheme, as written.
+    #[must_use]
+    pub fn scheme(&self) -> &'a str {
+        self.scheme
+    }
+
+    /// Name of the service.
+    #[must_use]
+    pub fn service(&self) -> &'a str {
+        self.service
+    }
+
+    /// Path, query and fragment, as written; may be empty.
+    #[must_use]
+    pub fn target(&self) -> &'a str {
+        self.target
+    }
+}
+
+/// Whether a text can name a service; the error says what it lacks.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("names no service: write it behind `lb://`, as in `lb://orders/api`".to_owned());
+    }
+    match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))) {
+        None => Ok(()),
+        Some(letter) => Err(format!(
+            "names a service `{name}` with `{letter}` in it: use letters, digits, `-`, `_` and `.`"
+        )),
+    }
+}
+
+/// Gives the address of a request at the upstream that was chosen for it.
+///
+/// | part | comes from |
+/// |---|---|
+/// | scheme | the upstream; if it names none ([`Upstream::with_protocol`] with an empty text), the request; for `lb`, `http` |
+/// | user info | the request |
+/// | host and port | the upstream; IPv6 gets its brackets if it lacks them |
+/// | path | the base path of the upstream, if its address has one (`10.0.0.2:80/base`), then that of the request |
+/// | query, fragment | the request |
+///
+/// Path, query and fragment stay byte for byte. A request that is only a path, `/api/hello`, is fine too.
+///
+/// # Errors
+/// If the address of the upstream is empty or has a query, or if there are blanks or control characters in either.
+///
+/// # Source
+/// Ribbon's `LoadBalancerContext#reconstructURIWithServer`; differs: base path, IPv6 and `lb`.
+///
+/// # Examples
+/// ```
+/// use soul_client::{balance::Upstream, call::reconstruct_uri};
+///
+/// let upstream = Upstream::new("192.168.1.101:8088");
+/// let uri = reconstruct_uri("http://ServerA/api/sayHello?name=a%2Fb#top", &upstream)?;
+/// assert_eq!(uri, "http://192.168.1.101:8088/api/sayHello?name=a%2Fb#top");
+/// # Ok::<(), soul_client::call::UriError>(())
+/// ```
+#[doc(alias = "reconstructURIWithServer")]
+pub fn reconstruct_uri(request: &str, upstream: &Upstream) -> Result<String, UriError> {
+    let parts = Parts::of(request)?;
+    let place = Place::of(upstream)?;
+    let scheme = place.scheme.or(parts.scheme.filter(|scheme| !scheme.eq_ignore_ascii_case("lb")));
+    let scheme = scheme.unwrap_or(DEFAULT_SCHEME);
+    let (open, close) = place.brackets();
+    let user = parts.user_info.map_or(String::new(), |user| format!("{user}@"));
+    let (host, base, target) = (place.host, place.base, parts.target);
+    Ok(format!("{scheme}://{user}{open}{host}{close}{base}{target}"))
+}
+
+/// The same for a request of the crate `http`, which knows no fragment.
+///
+/// # Errors
+/// As [`reconstruct_uri`].
+pub fn rewrite_uri(request: &http::Uri, upstream: &Upstream) -> Result<http::Uri, UriError> {
+    let place = Place::of(upstream)?;
+    let wrong = |error: http::Error| UriError::new(&request.to_string(), format!("cannot be sent: {error}"));
+    let scheme = match place.scheme {
+        Some(scheme) => Scheme::try_from(scheme).map_err(|error| wrong(error.into()))?,
+        None => match request.scheme() {
+            Some(scheme) if !scheme.as_str().eq_ignore_ascii_case("lb") => scheme.clone(),
+            _ => Scheme::HTTP,
+        },
+    };
+    let (open, close) = place.brackets();
+    let user = request.authority().and_then(|a| a.as_str().rsplit_once('@')).map(|(user, _)| user);
+    let user = user.map_or(String::new(), |user| format!("{user}@"));
+    let authority = Authority::try_from(format!("{user}{open}{}{close}", place.host))
+        .map_err(|error| wrong(error.into()))?;
+    let path = match request.path_and_query() {
+        Some(path) if place.base.is_empty() => path.clone(),
+        path => {
+            let path = path.map_or("", PathAndQuery::as_str);
+            PathAndQuery::try_from(format!("{}{path}", place.base)).map_err(|error| wrong(error.into()))?
+        }
+    };
+    http::Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().map_err(wrong)
+}
+
+/// The parts of a request's address, none of them changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    scheme: Option<&'a str>,
+    user_info: Option<&'a str>,
+    /// With the port, if there is one.
+    host: &'a str,
+    /// Path, query and fragment.
+    target: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Result<Self, UriError> {
+        check_letters(text).map_err(|remedy| UriError::new(text, remedy))?;
+        // A `://` behind the first slash belongs to a path or a query.
+        let scheme = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
+        let Some((scheme, rest)) = scheme else {
+            return Ok(Self { scheme: None, user_info: None, host: "", target: text });
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let (user_info, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        Ok(Self { scheme: Some(scheme), user_info, host, target })
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && letters.all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+fn check_letters(text: &str) -> Result<(), String> {
+    match text.chars().find(|c| c.is_whitespace() || c.is_control()) {
+        None => Ok(()),
+        Some(' ') => Err("has a blank in it: write `%20`".to_owned()),
+        Some(letter) => Err(format!("has the character {letter:?} in it: percent-encode it")),
+    }
+}
+
+/// Where an upstream is.
+struct Place<'a> {
+    scheme: Option<&'a str>,
+    /// With the port.
+    host: &'a str,
+    /// Without a slash at its end.
+    base: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(upstream: &'a Upstream) -> Result<Self, UriError> {
+        let address = upstream.address();
+        let wrong = |remedy: String| UriError::new(address, remedy);
+        check_letters(address).map_err(wrong)?;
+        let end = address.find(['/', '?', '#']).unwrap_or(address.len());
+        let (host, base) = address.split_at(end);
+        if host.is_empty() {
+            return Err(wrong("is no address of an upstream: write `host:port`".to_owned()));
+        }
+        if base.contains(['?', '#']) {
+            let remedy = "has a query: the address of an upstream is `host:port`, or that with a path";
+            return Err(wrong(remedy.to_owned()));
+        }
+        let scheme = Some(upstream.protocol().trim_end_matches("://")).filter(|scheme| !scheme.is_empty());
+        Ok(Self { scheme, host, base: base.trim_end_matches('/') })
+    }
+
+    /// What stands around the host: a bare IPv6 address, which then has no port, lacks its brackets.
+    fn brackets(&self) -> (&'static str, &'static str) {
+        if self.host.parse::<Ipv6Addr>().is_ok() { ("[", "]") } else { ("", "") }
+    }
+}
+
+/// An address that cannot be called, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UriError {
+    uri: String,
+    remedy: String,
+}
+
+impl UriError {
+    pub(crate) fn new(uri: &str, remedy: impl Into<String>) -> Self {
+        Self { uri: uri.to_owned(), remedy: remedy.into() }
+    }
+
+    /// The address, as it was given.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+}
+
+impl fmt::Display for UriError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.uri, self.remedy)
+    }
+}
+
+impl std::error::Error for UriError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Upstream {
+        Upstream::new(address)
+    }
+
+    #[test]
+    fn the_example_of_ribbon_is_reconstructed() {
+        let upstream = at("192.168.1.101:8088");
+        assert_eq!(
+            reconstruct_uri("http://ServerA/api/sayHello", &upstream).unwrap(),
+            "http://192.168.1.101:8088/api/sayHello"
+        );
+    }
+
+    #[test]
+    fn everything_behind_the_authority_stays_byte_for_byte() {
+        for (request, uri) in [
+            ("lb://orders", "http://h:1"),
+            ("lb://orders/", "http://h:1/"),
+            ("lb://orders?a=b", "http://h:1?a=b"),
+            ("lb://orders#f", "http://h:1#f"),
+            ("lb://orders/a/../b/./c//d", "http://h:1/a/../b/./c//d"),
+            ("lb://orders/a%2Fb%2f%41", "http://h:1/a%2Fb%2f%41"),
+            ("lb://orders/ä/\u{1F980}", "http://h:1/ä/\u{1F980}"),
+            ("lb://orders/a?b=c%26d&&e=?/:@#f/?g", "http://h:1/a?b=c%26d&&e=?/:@#f/?g"),
+            ("lb://orders/go?to=http://else/x@y", "http://h:1/go?to=http://else/x@y"),
+            ("lb://orders/a;v=1,2|3\\4", "http://h:1/a;v=1,2|3\\4"),
+            ("lb://user:p%40ss@orders/a", "http://user:p%40ss@h:1/a"),
+            ("lb://a@b@orders/a", "http://a@b@h:1/a"),
+            ("http://10.9.9.9:99/a", "http://h:1/a"),
+            ("http://[::1]:99/a", "http://h:1/a"),
+            ("/a?b", "http://h:1/a?b"),
+            ("/go?to=http://else", "http://h:1/go?to=http://else"),
+        ] {
+            assert_eq!(reconstruct_uri(request, &at("h:1")).unwrap(), uri, "{request}");
+        }
+    }
+
+    #[test]
+    fn scheme_is_that_of_the_upstream_else_of_the_request() {
+        for (protocol, request, scheme) in [
+            ("https://", "http://orders/a", "https"),
+            ("http://", "https://orders/a", "http"),
+            ("", "https://orders/a", "https"),
+            ("", "http://orders/a", "http"),
+            ("", "lb://orders/a", "http"),
+            ("", "/a", "http"),
+            ("ws://", "lb://orders/a", "ws"),
+        ] {
+            let upstream = at("h:1").with_protocol(protocol);
+            let uri = reconstruct_uri(request, &upstream).unwrap();
+            assert_eq!(uri, format!("{scheme}://h:1/a"), "{protocol} {request}");
+            let uri = rewrite_uri(&request.parse().unwrap(), &upstream).unwrap();
+            assert_eq!(uri.to_string(), format!("{scheme}://h:1/a"), "{protocol} {request}");
+        }
+    }
+
+    #[test]
+    fn upstreams_may_be_ipv6_and_have_a_base_path() {
+        for (address, uri) in [
+            ("[2001:db8::1]:8080", "http://[2001:db8::1]:8080/a?b"),
+            ("[::1]", "http://[::1]/a?b"),
+            ("::1", "http://[::1]/a?b"),
+            ("fe80::1:8080", "http://[fe80::1:8080]/a?b"),
+            ("10.0.0.2:80/base", "http://10.0.0.2:80/base/a?b"),
+            ("10.0.0.2:80/base/", "http://10.0.0.2:80/base/a?b"),
+            ("10.0.0.2:80/", "http://10.0.0.2:80/a?b"),
+            ("orders.internal", "http://orders.internal/a?b"),
+        ] {
+            assert_eq!(reconstruct_uri("lb://orders/a?b", &at(address)).unwrap(), uri);
+            let rewritten = rewrite_uri(&"http://orders/a?b".parse().unwrap(), &at(address)).unwrap();
+            assert_eq!(rewritten.to_string(), uri);
+        }
+        assert_eq!(reconstruct_uri("lb://orders", &at("h:1/base")).unwrap(), "http://h:1/base");
+    }
+
+    #[test]
+    fn a_request_of_the_crate_http_keeps_path_and_user() {
+        for (request, uri) in [
+            ("lb://orders/a/../b%2Fc?d=e", "http://h:1/a/../b%2Fc?d=e"),
+            ("http://u:p@orders/a", "http://u:p@h:1/a"),
+            ("/a//b?c", "http://h:1/a//b?c"),
+        ] {
+            let rewritten = rewrite_uri(&request.parse().unwrap(), &at("h:1")).unwrap();
+            assert_eq!(rewritten.to_string(), uri);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_remedy() {
+        for (text, remedy) in [
+            ("orders/api", "has no scheme: write `lb://orders/api`"),
+            ("/orders/api", "has no scheme: write `lb://orders/api`"),
+            ("", "has no scheme: write `lb://`"),
+            ("ftp://orders/a", "has the scheme `ftp`: write `lb://`, `http://` or `https://`"),
+            ("lb:///api", "names no service: write it behind `lb://`, as in `lb://orders/api`"),
+            (
+                "lb://orders:8080/api",
+                "has a port at the service `orders`: its upstreams have theirs, so drop `:8080`",
+            ),
+            (
+                "lb://or%64ers/api",
+                "names a service `or%64ers` with `%` in it: use letters, digits, `-`, `_` and `.`",
+            ),
+            ("lb://orders/a b", "has a blank in it: write `%20`"),
+            ("lb://orders/a\nb", "has the character '\\n' in it: percent-encode it"),
+        ] {
+            let error = ServiceUri::parse(text).unwrap_err();
+            assert_eq!(error.to_string(), format!("`{text}` {remedy}"));
+            assert_eq!(error.uri(), text);
+        }
+        for address in ["", "h:1/a?b", "h 1"] {
+            assert!(reconstruct_uri("lb://orders/", &at(address)).is_err(), "{address}");
+        }
+    }
+
+    #[test]
+    fn services_may_have_underscores_and_users() {
+        let uri = ServiceUri::parse("LB://me@order_service.v2-a/api?x#y").unwrap();
+        assert_eq!((uri.scheme(), uri.service(), uri.target()), ("LB", "order_service.v2-a", "/api?x#y"));
+    }
+}
