@@ -12,3 +12,4 @@ mod dial;
 #[cfg(test)]
 mod exposition;
 mod listen;
+mod shard;

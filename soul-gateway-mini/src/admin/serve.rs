@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::metrics::Metrics;
-use crate::listen::{Accepted, Acceptor, Asked, Patience};
+use crate::listen::{Accepted, Acceptor, Asked, Patience, Places};
 
 /// Bytes of the read buffer of a connection, and so of a request's head. The least hyper takes: thousands of polls
 /// wait with one each.
@@ -61,7 +61,7 @@ pub(crate) async fn run<S: Service>(
     tracker: TaskTracker,
     end: End,
 ) {
-    let mut acceptor = Acceptor::new(listener, "admin", limits.connections);
+    let mut acceptor = Acceptor::new(listener, "admin", Places::new(limits.connections));
     loop {
         let Accepted { stream, peer, place } = tokio::select! {
             () = end.stop.cancelled() => return,

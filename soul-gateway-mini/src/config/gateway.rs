@@ -1,5 +1,7 @@
 //! Settings of the gateway.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use soul_client::balance;
@@ -114,6 +116,14 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_MAX_CONNECTIONS", value_name = "N")]
     pub(super) max_connections: Option<AtLeast<1>>,
 
+    /// Threads that serve requests, each with its own connections; 0 is one a core
+    #[arg(long, global = true, env = "SOUL_GATEWAY_THREADS", value_name = "N")]
+    pub(super) gateway_threads: Option<AtLeast<0>>,
+
+    /// File to which a line of JSON is added for every request; `-` is the standard output
+    #[arg(long, global = true, env = "SOUL_ACCESS_LOG", value_name = "FILE")]
+    pub(super) access_log: Option<PathBuf>,
+
     /// Age of the last contact with an admin from which `/status` calls the configuration stale, in seconds
     #[arg(long, global = true, env = "SOUL_STALE_AFTER", value_name = "SECONDS")]
     pub(super) stale_after: Option<Seconds>,
@@ -183,6 +193,7 @@ impl Area for GatewaySettings {
         max_head_bytes => config.max_head_bytes,
         max_headers => config.max_headers,
         max_connections => config.max_connections,
+        gateway_threads => config.threads,
         stale_after => config.sync.stale_after,
         kept_after => config.sync.kept_after,
         sync_connect_timeout => config.sync.connect_timeout,
@@ -190,6 +201,8 @@ impl Area for GatewaySettings {
         sync_fetch_timeout => config.sync.fetch_timeout,
         sync_backoff_min => config.sync.backoff_min,
         sync_backoff_max => config.sync.backoff_max,
+    } optional {
+        access_log => config.access_log,
     });
 }
 

@@ -55,6 +55,9 @@ pub const DEFAULT_MAX_HEADERS: usize = 100;
 /// Connections of callers served at once; later ones wait in the system's queue.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
 
+/// Threads that serve requests: one a core.
+pub const DEFAULT_THREADS: usize = 0;
+
 /// How long requests in flight may take to end at shutdown; below the 30 s that orchestrators wait.
 pub const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
@@ -101,6 +104,10 @@ pub struct GatewayConfig {
     pub max_headers: usize,
     /// Connections of callers served at once.
     pub max_connections: usize,
+    /// Threads that serve requests, each on its own; 0 is one a core.
+    pub threads: usize,
+    /// File to which a line is added for every request, `-` for the standard output; `None` writes none.
+    pub access_log: Option<PathBuf>,
     /// How long requests in flight may take to end at shutdown.
     pub drain_timeout: Duration,
     /// Which HTTP status goes with the gateway's own errors.
@@ -138,6 +145,8 @@ impl Default for GatewayConfig {
             max_head_bytes: DEFAULT_MAX_HEAD_BYTES,
             max_headers: DEFAULT_MAX_HEADERS,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            threads: DEFAULT_THREADS,
+            access_log: None,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             error_status: ErrorStatus::default(),
             host_header: HostHeader::default(),

@@ -1,6 +1,6 @@
 //! What can go wrong: when a gateway starts, and with one request.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{context::ContextPathError, forward::CallerFault};
 
@@ -32,6 +32,20 @@ pub enum GatewayError {
         address: SocketAddr,
         /// What it is for.
         purpose: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The access log cannot be written.
+    #[error("open the access log `{}` (`--access-log`)", path.display())]
+    AccessLog {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system gave no thread to serve in.
+    #[error("start a thread for requests (`--gateway-threads`)")]
+    Thread {
         /// Why not.
         source: io::Error,
     },
@@ -80,12 +94,12 @@ pub(super) enum Refusal {
     /// No connection was made in time.
     #[error("connect to `{upstream}` within {} ms", after.as_millis())]
     ConnectLate { upstream: Arc<str>, after: Duration },
-    /// The upstream broke off, or did not speak HTTP.
+    /// The upstream broke off.
     #[error("exchange with `{upstream}`")]
-    Broken { upstream: Arc<str>, source: hyper::Error },
-    /// The upstream gave an answer that a gateway cannot pass on.
+    Broken { upstream: Arc<str>, source: io::Error },
+    /// What the upstream said is no answer, or none that a gateway can pass on.
     #[error("exchange with `{upstream}`: {what}")]
-    Unusable { upstream: Arc<str>, what: &'static str },
+    Unusable { upstream: Arc<str>, what: String },
     /// The upstream did not answer in time.
     #[error("no answer of `{upstream}` within {} ms", after.as_millis())]
     Late { upstream: Arc<str>, after: Duration },

@@ -64,7 +64,7 @@ impl Collector for Gathered {
         let help = "Open connections of callers";
         writer.plain("soul_gateway_connections", help, &self.0.callers.len())?;
         let help = "Open connections to upstreams, idle ones included";
-        writer.plain("soul_gateway_upstream_connections", help, &self.0.requests.forwarder.connections())?;
+        writer.plain("soul_gateway_upstream_connections", help, &self.0.upstream_connections())?;
         let build = [("version", env!("CARGO_PKG_VERSION"))];
         writer.gauge("soul_gateway_build_info", "Which build this is; always 1", [(build, 1u64)])
     }

@@ -34,10 +34,15 @@ pub mod config;
 pub mod context;
 pub mod real_url;
 
+mod access;
+mod alarm;
+mod connection;
 mod error;
 mod forward;
 mod host;
+mod lane;
 mod metrics;
+mod peer;
 mod plugin;
 mod probe;
 mod respond;
@@ -52,25 +57,25 @@ pub use error::GatewayError;
 pub use server::{Drained, Gateway, GatewaySource};
 
 use self::{
+    connection::Caller,
     context::PathPrefix,
     error::Refusal,
     forward::{AnswerBody, Forwarder, Outbound},
+    lane::Held,
     plugin::{context_path, divide},
     respond::Record,
-    server::Peer,
 };
 use crate::{
     model::matching::AddressResolver,
-    sync::{ConfigSync, Snapshot, StatusStats},
+    sync::{Snapshot, StatusStats},
 };
 
-/// Target of the log lines that come with every request: one access line, and Soul's own lines for selectors and rules
-/// that ask to be logged.
+/// Target of Soul's own log lines, of level `debug`, for requests whose selector and rule ask to be logged; what every
+/// rule does that a client registered. The access log is another thing: [`GatewayConfig::access_log`].
 pub const ACCESS_LOG: &str = "soul_gateway_mini::access";
 
 /// Answers requests.
 struct Requests {
-    sync: ConfigSync,
     forwarder: Forwarder,
     path_prefix: PathPrefix,
     resolver: AddressResolver,
@@ -80,9 +85,8 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(config: &GatewayConfig, sync: ConfigSync, forwarder: Forwarder) -> Self {
+    fn new(config: &GatewayConfig, forwarder: Forwarder) -> Self {
         Self {
-            sync,
             forwarder,
             path_prefix: config.path_prefix,
             resolver: config.caller_address,
@@ -92,21 +96,22 @@ impl Requests {
     }
 
     /// Answers one request, whatever happens.
-    async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Response<AnswerBody> {
-        let snapshot = self.sync.snapshot();
-        let mut record = Record::start(&request, &self.unmatched);
-        let outcome = self.serve(snapshot.as_deref(), request, peer, &mut record).await;
-        respond::finish(outcome, record, self.error_status)
+    async fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Response<AnswerBody> {
+        let turn = caller.turn();
+        let snapshot = caller.lane.snapshot();
+        let mut record = Record::start(&request, caller, &self.unmatched);
+        let outcome = self.serve(snapshot.as_deref(), request, caller, &mut record).await;
+        respond::finish(outcome, record, self.error_status).map(|body| body.during(turn))
     }
 
     async fn serve<'s>(
         &'s self,
-        snapshot: Option<&'s Snapshot>,
+        snapshot: Option<&'s Held>,
         request: Request<Incoming>,
-        peer: &Peer,
+        caller: &'s Caller,
         record: &mut Record<'s>,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        let snapshot = snapshot.ok_or(Refusal::NotReady)?;
+        let (snapshot, peer): (&Snapshot, _) = (snapshot.ok_or(Refusal::NotReady)?, &caller.peer);
         let (head, body) = accept(request)?;
         let (selector, rule, target) = {
             let parted = context_path::execute(snapshot, &head, peer, self.resolver, self.path_prefix)?;
@@ -117,7 +122,7 @@ impl Requests {
             (selector, rule, context::target(&parted.rest, head.uri.query()))
         };
         let candidates = divide::pick(selector, rule, peer.key(), self.forwarder.suspicion())?;
-        forward::send(&self.forwarder, Outbound::new(head, body, target), peer, candidates, record.tally())
+        forward::send(&self.forwarder, Outbound::new(head, body, target), caller, candidates, record.tally())
             .await
     }
 }

@@ -4,15 +4,16 @@ use std::{fmt, io, time::Instant};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Request, Response, StatusCode,
+    HeaderValue, Method, Request, Response, StatusCode, Uri,
     header::{CONNECTION, CONTENT_TYPE},
 };
-use http_body_util::Full;
 use soul_client::wire::soul::SoulResult;
 
 use super::{
     ACCESS_LOG,
+    access::Entry,
     config::ErrorStatus,
+    connection::Caller,
     error::Refusal,
     forward::{AnswerBody, CallerFault, Tally},
     plugin::divide::{Rule, Selector},
@@ -43,22 +44,24 @@ pub(super) struct Record<'s> {
     rule: Option<&'s Rule>,
     unmatched: &'s StatusStats,
     tally: Tally,
-    /// Method and path, if they are to be logged.
-    line: Option<(Method, String)>,
+    caller: &'s Caller,
+    /// What was asked for, if that is to be logged.
+    asked: Option<(Method, Uri)>,
     told: bool,
 }
 
 impl<'s> Record<'s> {
-    pub(super) fn start<B>(request: &Request<B>, unmatched: &'s StatusStats) -> Self {
-        let logged = tracing::enabled!(target: ACCESS_LOG, tracing::Level::INFO);
-        let line = logged.then(|| (request.method().clone(), request.uri().path().to_owned()));
+    pub(super) fn start<B>(request: &Request<B>, caller: &'s Caller, unmatched: &'s StatusStats) -> Self {
+        let asked =
+            caller.lane.lines().are_wanted().then(|| (request.method().clone(), request.uri().clone()));
         Self {
             started: Instant::now(),
             selector: None,
             rule: None,
             unmatched,
             tally: Tally::default(),
-            line,
+            caller,
+            asked,
             told: false,
         }
     }
@@ -90,21 +93,20 @@ impl<'s> Record<'s> {
         if let Some(selector) = self.selector {
             selector.payload().stats().durations.observe(took);
         }
-        if let Some((method, path)) = &self.line {
-            tracing::info!(
-                target: ACCESS_LOG,
-                %method,
-                path,
-                status = status.as_u16(),
-                selector = self.selector.map(Selector::name),
-                rule = self.rule.map(Rule::name),
-                upstream = self.tally.upstream.as_deref(),
-                retries = self.tally.retries,
-                elapsed_ms = took.as_micros() as f64 / 1e3,
-                "{}",
-                Line(&self.tally)
-            );
+        if let Some((method, uri)) = &self.asked {
+            self.caller.lane.lines().add(&Entry {
+                peer: self.caller.peer.address(),
+                method,
+                uri,
+                status,
+                selector: self.selector.map(Selector::name),
+                rule: self.rule.map(Rule::name),
+                upstream: self.tally.upstream.as_deref(),
+                retries: self.tally.retries,
+                elapsed: took,
+            });
         }
+        tracing::debug!(target: ACCESS_LOG, status = status.as_u16(), "{}", Line(&self.tally));
     }
 }
 
@@ -141,7 +143,7 @@ pub(super) fn finish(
     let left = matches!(outcome, Err(Refusal::Caller(CallerFault::Left)));
     let response = outcome.unwrap_or_else(|refusal| {
         log(&refusal, &record);
-        self::refusal(&refusal, mode).map(AnswerBody::Own)
+        self::refusal(&refusal, mode).map(AnswerBody::whole)
     });
     record.tell(if left { CALLER_GONE } else { response.status() });
     response
@@ -165,7 +167,7 @@ fn log(refusal: &Refusal, record: &Record<'_>) {
 }
 
 /// The answer to a request that no upstream answered.
-fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Full<Bytes>> {
+fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
     let (status, (code, message), data) = match mode {
         ErrorStatus::Http => (http_status(refusal), words(refusal), None),
         ErrorStatus::Soul => as_soul(refusal),
@@ -173,7 +175,7 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Full<Bytes>> {
     let body = SoulResult { code, message: message.into(), data };
     // Three plain fields cannot fail to serialise; an empty body would still carry the status.
     let body = serde_json::to_vec(&body).unwrap_or_default();
-    let mut response = Response::new(Full::from(body));
+    let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if matches!(refusal, Refusal::Malformed(_) | Refusal::Caller(_)) {
@@ -237,7 +239,7 @@ fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String
         )),
         Refusal::Condition(reason) => failed(reason.clone()),
         Refusal::Broken { .. } => failed("Connection prematurely closed BEFORE response".to_owned()),
-        Refusal::Unusable { what, .. } => failed((*what).to_owned()),
+        Refusal::Unusable { what, .. } => failed(what.clone()),
         _ => (StatusCode::OK, words(refusal), None),
     }
 }
@@ -255,16 +257,13 @@ fn java_address(upstream: &str) -> String {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use http_body_util::BodyExt;
-
     use super::*;
 
     async fn told(of: Refusal, mode: ErrorStatus) -> (u16, String) {
         let response = refusal(&of, mode);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
         let status = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (status, String::from_utf8(body.to_vec()).unwrap())
+        (status, String::from_utf8(response.into_body().to_vec()).unwrap())
     }
 
     fn upstream() -> Arc<str> {

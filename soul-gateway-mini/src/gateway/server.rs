@@ -1,40 +1,28 @@
 //! A gateway's own life: its listeners, its tasks, its end.
 
-use std::{
-    fmt, io,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, io, net::SocketAddr, path::Path, sync::Arc, thread, time::Duration};
 
-use http::HeaderValue;
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use soul_client::balance::java_ip_text;
-use tokio::{
-    net::{TcpListener, TcpSocket, TcpStream},
-    sync::watch,
-    time::timeout,
-};
+use tokio::{net::TcpListener, sync::watch, time::timeout};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 use url::Url;
 
-use super::{GatewayConfig, GatewayError, Requests, forward::Forwarder, probe, status};
+use super::{
+    GatewayConfig, GatewayError, Requests,
+    access::{AccessLog, Lines},
+    connection::{self, Serving},
+    forward::Forwarder,
+    lane::{Lane, Port, SPREADS},
+    peer::Peer,
+    probe, status,
+};
 use crate::{
-    causes::chain,
-    listen::{Accepted, Acceptor, Asked, Patience},
+    listen::{Accepted, Acceptor, Places},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
 };
-
-/// What a connection may hold of bodies, beyond the longest head: a slow reader costs no more than that.
-const BUFFER: usize = 16 * 1024;
-
-/// Connections that wait to be accepted, in the system's queue.
-const BACKLOG: u32 = 1024;
 
 /// How long background tasks may take to end once they were told to.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -67,12 +55,12 @@ pub struct Gateway {
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     sync: ConfigSync,
-    /// Whether the port for requests is open.
-    open: watch::Receiver<bool>,
-    requests: Arc<Requests>,
+    /// How many lanes take connections, and how many there are.
+    open: watch::Receiver<usize>,
+    lanes: usize,
     tasks: Tasks,
     drain_timeout: Duration,
-    _stop_on_drop: [DropGuard; 4],
+    _stop_on_drop: [DropGuard; 3],
 }
 
 /// Who owns which tasks, and what ends them.
@@ -82,11 +70,10 @@ struct Tasks {
     callers: TaskTracker,
     /// No more requests: listeners close, connections end after the request they are at.
     drain: CancellationToken,
-    /// Cuts off what did not end.
+    /// Cuts off what did not end, and ends the lanes.
     cut: CancellationToken,
-    /// Connections to upstreams.
-    upstreams: TaskTracker,
-    close: CancellationToken,
+    /// The threads of the lanes.
+    lanes: TaskTracker,
     /// Synchronisation, probing, status.
     background: TaskTracker,
     stop: CancellationToken,
@@ -117,21 +104,26 @@ impl Gateway {
         if let GatewaySource::Admins(admins) = &source {
             check_admins(admins)?;
         }
-        let callers =
-            reserve(config.listen).map_err(|source| listen_error(config.listen, "requests", source))?;
+        let threads = if SPREADS { threads(&config) } else { 1 };
+        let (local_addr, ports) = Port::take(config.listen, threads)
+            .map_err(|source| listen_error(config.listen, "requests", source))?;
         let watchers = listen(config.status_listen, "status").await?;
-        let local_addr = callers.local_addr().map_err(|e| listen_error(config.listen, "requests", e))?;
         let status_addr =
             watchers.local_addr().map_err(|e| listen_error(config.status_listen, "status", e))?;
 
+        let access_log = config.access_log.as_deref().map(open_log).transpose()?;
         let tasks = Tasks::default();
+        let guard = |token: &CancellationToken| token.clone().drop_guard();
+        let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.stop)];
         let sync = follow(source, &config, &tasks)?;
-        let forwarder = Forwarder::new(&config, tasks.upstreams.clone(), tasks.close.clone());
-        let requests = Arc::new(Requests::new(&config, sync.clone(), forwarder));
-        tasks.run(requests.forwarder.sweep());
+        let forwarder = Forwarder::new(&config, tasks.stop.clone());
+        let lane = || Arc::new(Lane::new(&sync, forwarder.client(), Lines::new(access_log.clone())));
+        let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
+        let requests = Arc::new(Requests::new(&config, forwarder));
         let watched = status::Watched {
             sync: sync.clone(),
             requests: Arc::clone(&requests),
+            lanes: Arc::clone(&lanes),
             callers: tasks.callers.clone(),
             draining: tasks.drain.clone(),
             stale_after: config.sync.stale_after,
@@ -140,25 +132,32 @@ impl Gateway {
         if !config.check_interval.is_zero() {
             tasks.run(probe::rounds(sync.clone(), config.check_interval, config.check_timeout));
         }
-        let (opened, open) = watch::channel(false);
-        let listening = Listening::new(&config, &tasks);
-        tasks.background.spawn(open_and_accept(
-            callers,
-            sync.clone(),
-            opened,
-            Arc::clone(&requests),
-            listening,
-        ));
+        let (opened, open) = watch::channel(0);
+        let opened = Arc::new(opened);
+        let serving = Arc::new(Serving::new(&config, tasks.drain.clone()));
+        let places = Places::new(config.max_connections);
+        for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
+            let work = Work {
+                requests: Arc::clone(&requests),
+                sync: sync.clone(),
+                serving: Arc::clone(&serving),
+                places: places.clone(),
+                callers: tasks.callers.clone(),
+                drain: tasks.drain.clone(),
+                open: Arc::clone(&opened),
+            };
+            lane.start(index, work.run(Arc::clone(lane), port), tasks.cut.clone(), tasks.lanes.token())
+                .map_err(|source| GatewayError::Thread { source })?;
+        }
 
-        let guard = |token: &CancellationToken| token.clone().drop_guard();
-        let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.close), guard(&tasks.stop)];
         let drain_timeout = config.drain_timeout;
+        let lanes = lanes.len();
         Ok(Self {
             local_addr,
             status_addr,
             sync,
             open,
-            requests,
+            lanes,
             tasks,
             drain_timeout,
             _stop_on_drop: stop_on_drop,
@@ -180,7 +179,7 @@ impl Gateway {
     /// Returns once requests are accepted: the first configuration serves, from an admin or from disk. `false` if
     /// the gateway stopped before, or could not open the port after all.
     pub async fn ready(&self) -> bool {
-        self.open.clone().wait_for(|open| *open).await.is_ok()
+        self.open.clone().wait_for(|open| *open == self.lanes).await.is_ok()
     }
 
     /// How the synchronisation is doing, now and from now on.
@@ -202,9 +201,7 @@ impl Gateway {
         tasks.callers.wait().await;
 
         tasks.stop.cancel();
-        tasks.close.cancel();
-        self.requests.forwarder.close_idle();
-        for owner in [&tasks.background, &tasks.upstreams] {
+        for owner in [&tasks.background, &tasks.lanes] {
             owner.close();
             if timeout(STOP_TIMEOUT, owner.wait()).await.is_err() {
                 tracing::warn!(tasks = owner.len(), "some tasks did not end in time");
@@ -223,6 +220,19 @@ impl fmt::Debug for Gateway {
     }
 }
 
+fn open_log(path: &Path) -> Result<Arc<AccessLog>, GatewayError> {
+    let opened = AccessLog::open(path);
+    opened.map(Arc::new).map_err(|source| GatewayError::AccessLog { path: path.to_owned(), source })
+}
+
+/// How many lanes there are: one a core, unless the settings say otherwise.
+fn threads(config: &GatewayConfig) -> usize {
+    match config.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
+}
+
 fn check_admins(admins: &[Url]) -> Result<(), GatewayError> {
     if admins.is_empty() {
         return Err(GatewayError::NoAdmin);
@@ -237,16 +247,6 @@ fn check_admins(admins: &[Url]) -> Result<(), GatewayError> {
         return Err(GatewayError::AdminUrl { url: url.to_string(), reason });
     }
     Ok(())
-}
-
-/// Takes a port without opening it.
-fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Connections of the process before this one may linger; elsewhere the option means another thing.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
 }
 
 async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListener, GatewayError> {
@@ -274,137 +274,48 @@ fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Resul
     })
 }
 
-/// The caller at the other end of one connection, prepared for all its requests.
-pub(super) struct Peer {
-    address: IpAddr,
-    /// For `X-Forwarded-For`.
-    text: HeaderValue,
-    /// For `hash`: the text Java would hash.
-    key: Box<str>,
-}
-
-impl Peer {
-    fn new(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        // The text of an address is always the value of a header.
-        let text = HeaderValue::from_str(&address.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
-        Self { address, text, key: java_ip_text(address).as_str().into() }
-    }
-
-    pub(super) fn address(&self) -> IpAddr {
-        self.address
-    }
-
-    pub(super) fn text(&self) -> &HeaderValue {
-        &self.text
-    }
-
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-}
-
-/// What the accept loop and its connections need.
-struct Listening {
-    http: http1::Builder,
-    body_idle_timeout: Duration,
-    max_connections: usize,
+/// What a lane is to do.
+struct Work {
+    requests: Arc<Requests>,
+    sync: ConfigSync,
+    serving: Arc<Serving>,
+    places: Places,
     callers: TaskTracker,
     drain: CancellationToken,
-    cut: CancellationToken,
+    /// How many lanes take connections.
+    open: Arc<watch::Sender<usize>>,
 }
 
-impl Listening {
-    fn new(config: &GatewayConfig, tasks: &Tasks) -> Self {
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(config.header_read_timeout)
-            .max_headers(config.max_headers)
-            .max_header_size(config.max_head_bytes)
-            .max_buf_size(config.max_head_bytes.saturating_add(BUFFER));
-        Self {
-            http,
-            body_idle_timeout: config.body_idle_timeout,
-            max_connections: config.max_connections,
-            callers: tasks.callers.clone(),
-            drain: tasks.drain.clone(),
-            cut: tasks.cut.clone(),
+impl Work {
+    /// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
+    async fn run(self, lane: Arc<Lane>, port: Port) {
+        let drain = self.drain.clone();
+        if drain.run_until_cancelled(self.sync.ready()).await == Some(true) {
+            match port.open() {
+                Ok(listener) => {
+                    self.open.send_modify(|lanes| *lanes += 1);
+                    drain.run_until_cancelled(self.accept(&lane, listener)).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the port for requests cannot be opened");
+                    drain.cancel();
+                }
+            }
         }
+        lane.drain();
     }
-}
 
-/// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
-async fn open_and_accept(
-    port: TcpSocket,
-    sync: ConfigSync,
-    opened: watch::Sender<bool>,
-    requests: Arc<Requests>,
-    listening: Listening,
-) {
-    match listening.drain.run_until_cancelled(sync.ready()).await {
-        Some(true) => {}
-        Some(false) | None => return,
-    }
-    match port.listen(BACKLOG) {
-        Ok(listener) => {
-            opened.send_replace(true);
-            accept(listener, requests, listening).await;
-        }
-        Err(error) => tracing::error!(%error, "the port for requests cannot be opened"),
-    }
-}
-
-/// Accepts connections until the gateway drains.
-async fn accept(listener: TcpListener, requests: Arc<Requests>, listening: Listening) {
-    let drain = listening.drain.clone();
-    let mut acceptor = Acceptor::new(listener, "gateway", listening.max_connections);
-    let accepting = async {
+    async fn accept(&self, lane: &Arc<Lane>, listener: TcpListener) {
+        let mut acceptor = Acceptor::new(listener, "gateway", self.places.clone());
         loop {
             let Accepted { stream, peer, place } = acceptor.next().await;
-            let connection = connection(stream, Peer::new(peer.ip()), &requests, &listening);
-            listening.callers.spawn(async move {
+            let (lane, requests) = (Arc::clone(lane), Arc::clone(&self.requests));
+            let connection =
+                connection::serve(stream, Peer::new(peer.ip()), lane, requests, Arc::clone(&self.serving));
+            self.callers.spawn(async move {
                 connection.await;
                 drop(place);
             });
-        }
-    };
-    drain.run_until_cancelled(accepting).await;
-}
-
-/// Serves one caller to the end of its connection.
-fn connection(
-    stream: TcpStream,
-    peer: Peer,
-    requests: &Arc<Requests>,
-    listening: &Listening,
-) -> impl Future<Output = ()> + Send + use<> {
-    let (drain, cut) = (listening.drain.clone(), listening.cut.clone());
-    let (http, pause) = (listening.http.clone(), listening.body_idle_timeout);
-    let requests = Arc::clone(requests);
-    async move {
-        // Without it answers only get slower.
-        let _ = stream.set_nodelay(true);
-        let asked = Asked::default();
-        let (requests, peer, asked) = (&*requests, &peer, &asked);
-        let service = service_fn(move |request| async move {
-            asked.note();
-            Ok::<_, std::convert::Infallible>(requests.answer(request, peer).await)
-        });
-        let mut connection =
-            std::pin::pin!(http.serve_connection(TokioIo::new(Patience::new(stream, pause)), service));
-        let served = async {
-            tokio::select! {
-                ended = connection.as_mut() => return ended,
-                () = drain.cancelled() => connection.as_mut().graceful_shutdown(),
-            }
-            tokio::select! {
-                ended = connection.as_mut() => ended,
-                () = asked.nothing() => Ok(()),
-            }
-        };
-        if let Some(Err(error)) = cut.run_until_cancelled(served).await {
-            // A caller that went away, sent nonsense, or was left without the rest of an answer.
-            tracing::debug!(peer = %peer.address, error = chain(&error), "a connection ended early");
         }
     }
 }

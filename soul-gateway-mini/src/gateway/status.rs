@@ -25,6 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Requests,
+    lane::Lane,
     metrics::{self, Metrics},
     plugin::divide::{Selector, now_ms},
 };
@@ -35,6 +36,7 @@ use crate::sync::{ConfigSync, Refused, Snapshot, SyncStatus};
 pub(super) struct Watched {
     pub(super) sync: ConfigSync,
     pub(super) requests: Arc<Requests>,
+    pub(super) lanes: Arc<[Arc<Lane>]>,
     /// Connections of callers.
     pub(super) callers: TaskTracker,
     pub(super) draining: CancellationToken,
@@ -42,6 +44,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
+    /// How many connections to upstreams are open.
+    pub(super) fn upstream_connections(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.client().connections()).sum()
+    }
+
     /// Why no requests should be sent here; `None` if they should.
     fn not_ready(&self) -> Option<String> {
         if self.draining.is_cancelled() {
@@ -105,7 +112,7 @@ async fn status(extract::State(state): Shared) -> Response {
         sync: SyncView::of(&sync.borrow(), watched.stale_after),
         connections: ConnectionsView {
             callers: watched.callers.len(),
-            upstreams: watched.requests.forwarder.connections(),
+            upstreams: watched.upstream_connections(),
         },
         config: snapshot.as_deref().map(ConfigView::of),
     };

@@ -19,8 +19,9 @@ pub(crate) struct Acceptor {
     listener: TcpListener,
     /// What this is, for the log.
     part: &'static str,
-    places: Arc<Semaphore>,
-    limit: usize,
+    places: Places,
+    /// Accepted, and without a place yet.
+    waiting: Option<(TcpStream, SocketAddr)>,
     full: Trouble,
     failing: Trouble,
 }
@@ -32,21 +33,47 @@ pub(crate) struct Accepted {
     pub(crate) place: OwnedSemaphorePermit,
 }
 
+/// How many connections may be served at once, by all listeners that share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    limit: usize,
+}
+
+impl Places {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))), limit }
+    }
+}
+
 impl Acceptor {
-    pub(crate) fn new(listener: TcpListener, part: &'static str, limit: usize) -> Self {
-        let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
-        Self { listener, part, places, limit, full: Trouble::default(), failing: Trouble::default() }
+    pub(crate) fn new(listener: TcpListener, part: &'static str, places: Places) -> Self {
+        let (full, failing) = (Trouble::default(), Trouble::default());
+        Self { listener, part, places, waiting: None, full, failing }
     }
 
-    /// The next connection. A place comes first: whoever finds none waits in the system's queue, and costs nothing here.
+    /// The next connection. One that finds no place waits for it, and the others behind it in the system's queue, where they
+    /// cost nothing. (A place first and then a connection would be better still, but for places that are shared: the
+    /// one that is left would be held where nobody calls.)
     ///
     /// # Cancel safety
     /// Dropping the future loses no connection.
     pub(crate) async fn next(&mut self) -> Accepted {
+        if self.waiting.is_none() {
+            self.waiting = Some(self.accept().await);
+        }
         let place = self.place().await;
+        match self.waiting.take() {
+            Some((stream, peer)) => Accepted { stream, peer, place },
+            // Put there above, and taken by nobody else.
+            None => future::pending().await,
+        }
+    }
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, peer)) => return Accepted { stream, peer, place },
+                Ok(accepted) => return accepted,
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     if let Some(times) = self.failing.happened() {
@@ -59,14 +86,14 @@ impl Acceptor {
     }
 
     async fn place(&mut self) -> OwnedSemaphorePermit {
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+        if let Ok(place) = Arc::clone(&self.places.free).try_acquire_owned() {
             return place;
         }
         if let Some(times) = self.full.happened() {
-            let (part, limit) = (self.part, self.limit);
+            let (part, limit) = (self.part, self.places.limit);
             tracing::warn!(part, limit, times, "as many connections as allowed, further ones wait");
         }
-        match Arc::clone(&self.places).acquire_owned().await {
+        match Arc::clone(&self.places.free).acquire_owned().await {
             Ok(place) => place,
             // Nobody closes the semaphore.
             Err(_) => future::pending().await,

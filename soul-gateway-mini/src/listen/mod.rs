@@ -4,6 +4,6 @@ mod accept;
 mod asked;
 mod patience;
 
-pub(crate) use accept::{Accepted, Acceptor};
+pub(crate) use accept::{Accepted, Acceptor, Places};
 pub(crate) use asked::Asked;
 pub(crate) use patience::Patience;

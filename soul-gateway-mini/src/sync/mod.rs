@@ -28,7 +28,7 @@ pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
 pub(crate) use snapshot::{Destination, DivideRule, DivideSelector, Snapshot, SnapshotOptions, StatusStats};
-pub(crate) use task::ConfigSync;
+pub(crate) use task::{CachedSnapshot, ConfigSync};
 
 use crate::model::GroupData;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Cache};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use soul_client::wire::soul::ConfigGroup;
 use tokio::{sync::watch, task, time};
@@ -13,6 +13,9 @@ use super::{
     Update,
 };
 use crate::{causes::chain, model::ConfigData};
+
+/// The serving snapshot as one thread last saw it.
+pub(crate) type CachedSnapshot = Cache<Arc<ArcSwapOption<Snapshot>>, Option<Arc<Snapshot>>>;
 
 /// What the rest of the gateway sees of the synchronisation.
 #[derive(Clone)]
@@ -56,6 +59,12 @@ impl ConfigSync {
     /// The configuration to serve by, from now to the end of one request; `None` before the first.
     pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.snapshot.load_full()
+    }
+
+    /// The same for one thread that asks with every request: as long as nothing has changed, it reads one number that
+    /// others only read too.
+    pub(crate) fn cached(&self) -> CachedSnapshot {
+        Cache::new(Arc::clone(&self.snapshot))
     }
 
     /// How the synchronisation is doing.

@@ -1,259 +1,246 @@
-//! Bodies on their way through: streamed frame by frame, never gathered, so that a slow reader slows the writer.
+//! The body of an answer on its way to the caller: read from the upstream when the caller has room, and never gathered,
+//! so that a slow reader slows the writer.
 
 use std::{
-    fmt,
-    future::Future,
-    io,
+    fmt, io,
     pin::Pin,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
-use hyper::body::Incoming;
 use soul_client::balance::InFlight;
-use tokio::time::{Instant, Sleep};
 
-use super::pool::Lease;
+use super::{
+    answer::Unreadable,
+    client::Lease,
+    framing::{Chunk, Chunks, Framing},
+    upload::Upload,
+};
+use crate::gateway::{alarm::Alarm, connection::Turn};
 
 /// Why a body ended before its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
-    /// The other side broke off.
+    /// The upstream broke off.
     #[error("the body broke off")]
-    Broken(#[source] hyper::Error),
-    /// The other side paused for longer than is allowed.
+    Broken(#[source] io::Error),
+    /// The upstream sent what is no body.
+    #[error("the body cannot be read")]
+    Unreadable(#[source] Unreadable),
+    /// The upstream paused for longer than is allowed.
     #[error("nothing came for {} ms", .0.as_millis())]
     Stalled(Duration),
-}
-
-/// What a caller did wrong while it sent its body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallerFault {
-    /// It left.
-    Left,
-    /// It sent what is no body.
-    Malformed,
-    /// It paused for longer than is allowed.
-    Stalled,
-}
-
-impl BodyError {
-    fn fault(&self) -> CallerFault {
-        match self {
-            Self::Broken(error) if is_malformed(error) => CallerFault::Malformed,
-            Self::Broken(_) => CallerFault::Left,
-            Self::Stalled(_) => CallerFault::Stalled,
-        }
-    }
-}
-
-/// Whether what came could not be read, where otherwise nothing more came.
-fn is_malformed(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|io| matches!(io.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData))
-}
-
-/// A body that may pause for so long and no longer. The timer exists only while it pauses.
-struct Paced {
-    incoming: Incoming,
-    limit: Duration,
-    pause: Option<Pin<Box<Sleep>>>,
-}
-
-impl Paced {
-    fn new(incoming: Incoming, limit: Duration) -> Self {
-        Self { incoming, limit, pause: None }
-    }
-
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.incoming).poll_frame(cx) {
-            Poll::Ready(frame) => {
-                self.pause = None;
-                Poll::Ready(frame.map(|f| f.map_err(BodyError::Broken)))
-            }
-            Poll::Pending if self.limit.is_zero() => Poll::Pending,
-            Poll::Pending => {
-                let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
-                ready!(pause.as_mut().poll(cx));
-                Poll::Ready(Some(Err(BodyError::Stalled(self.limit))))
-            }
-        }
-    }
-}
-
-/// How far a request's body has come; shared between the body, which the connection owns, and the request, which
-/// watches the time.
-///
-/// The time a rule allows is meant for the upstream. So it runs anew from the last frame that was passed on, and
-/// stands still while the gateway waits for the caller, whose pauses have a limit of their own.
-#[derive(Debug)]
-pub(super) struct Upload {
-    started: Instant,
-    last_frame_ms: AtomicU64,
-    waits_for_caller: AtomicBool,
-    caller_fault: OnceLock<CallerFault>,
-    finished: AtomicBool,
-}
-
-impl Upload {
-    fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            last_frame_ms: AtomicU64::new(0),
-            waits_for_caller: AtomicBool::new(false),
-            caller_fault: OnceLock::new(),
-            finished: AtomicBool::new(false),
-        }
-    }
-
-    fn touch(&self) {
-        let elapsed = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_frame_ms.store(elapsed, Relaxed);
-    }
-
-    /// What the caller did wrong, if it was the caller.
-    pub(super) fn caller_fault(&self) -> Option<CallerFault> {
-        self.caller_fault.get().copied()
-    }
-
-    /// Whether all of the body was passed on.
-    pub(super) fn finished(&self) -> bool {
-        self.finished.load(Relaxed)
-    }
-
-    /// Until when the upstream may take, if not only until `now`, which `timeout` allowed at first.
-    pub(super) fn extended(&self, now: Instant, timeout: Duration) -> Option<Instant> {
-        if self.waits_for_caller.load(Relaxed) {
-            return Some(now + timeout);
-        }
-        let from_last_frame =
-            self.started + Duration::from_millis(self.last_frame_ms.load(Relaxed)) + timeout;
-        (from_last_frame > now).then_some(from_last_frame)
-    }
-}
-
-/// The body of a request, towards the upstream.
-pub(crate) enum RequestBody {
-    /// There is none, so the request can be sent again.
-    Empty,
-    /// It is passed on as it comes.
-    Stream(Box<Uploading>),
-}
-
-/// A body being passed on.
-pub(crate) struct Uploading {
-    body: Paced,
-    upload: Arc<Upload>,
-}
-
-impl RequestBody {
-    pub(super) fn new(incoming: Incoming, pause: Duration) -> Self {
-        if incoming.is_end_stream() {
-            return Self::Empty;
-        }
-        Self::Stream(Box::new(Uploading {
-            body: Paced::new(incoming, pause),
-            upload: Arc::new(Upload::new()),
-        }))
-    }
-
-    /// How far it has come; `None` if there is none.
-    pub(super) fn upload(&self) -> Option<Arc<Upload>> {
-        match self {
-            Self::Empty => None,
-            Self::Stream(uploading) => Some(Arc::clone(&uploading.upload)),
-        }
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Self::Stream(uploading) = self.get_mut() else { return Poll::Ready(None) };
-        let Uploading { body, upload } = &mut **uploading;
-        let polled = body.poll_frame(cx);
-        upload.waits_for_caller.store(polled.is_pending(), Relaxed);
-        match &polled {
-            Poll::Pending => {}
-            Poll::Ready(Some(Err(error))) => {
-                upload.caller_fault.get_or_init(|| error.fault());
-            }
-            Poll::Ready(Some(Ok(_))) => {
-                upload.touch();
-                upload.finished.store(body.incoming.is_end_stream(), Relaxed);
-            }
-            Poll::Ready(None) => {
-                upload.touch();
-                upload.finished.store(true, Relaxed);
-            }
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Empty => true,
-            Self::Stream(uploading) => uploading.body.incoming.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Empty => SizeHint::with_exact(0),
-            Self::Stream(uploading) => uploading.body.incoming.size_hint(),
-        }
-    }
+    /// The caller sent no more of its own body while it got this one.
+    #[error("the caller did not send its body to the end")]
+    Caller,
 }
 
 /// The body of an answer, towards the caller.
-pub(crate) enum AnswerBody {
-    /// The gateway's own words.
-    Own(Full<Bytes>),
+pub(crate) struct AnswerBody {
+    source: Source,
+    /// Until it ends, the connection is not idle.
+    _turn: Option<Turn>,
+}
+
+enum Source {
+    /// All of it is here: the gateway's own words, or a short answer of an upstream.
+    Whole(Bytes),
     /// An upstream's, passed on as it comes.
     Upstream(Box<Downloading>),
 }
 
-/// A body being passed on, with what is held until its end.
-pub(crate) struct Downloading {
-    body: Paced,
-    ended: bool,
-    lease: Option<Lease>,
-    _in_flight: InFlight,
-}
-
 impl AnswerBody {
-    /// `lease` goes back to the pool at the body's end, and is given up if the body does not get there.
-    pub(super) fn upstream(
-        incoming: Incoming,
-        pause: Duration,
-        lease: Option<Lease>,
-        in_flight: InFlight,
-    ) -> Self {
-        let ended = incoming.is_end_stream();
-        let body = Paced::new(incoming, pause);
-        Self::Upstream(Box::new(Downloading { body, ended, lease, _in_flight: in_flight }))
+    pub(in crate::gateway) fn whole(bytes: Bytes) -> Self {
+        Self { source: Source::Whole(bytes), _turn: None }
+    }
+
+    pub(super) fn upstream(downloading: Downloading) -> Self {
+        Self { source: Source::Upstream(Box::new(downloading)), _turn: None }
+    }
+
+    /// The connection is not idle until this body has ended.
+    pub(in crate::gateway) fn during(self, turn: Turn) -> Self {
+        Self { _turn: Some(turn), ..self }
     }
 }
 
-impl Drop for Downloading {
-    fn drop(&mut self) {
+/// A body being passed on, with what is held until its end.
+pub(super) struct Downloading {
+    lease: Option<Lease>,
+    rest: Rest,
+    /// What the upstream has not taken yet of the request, which it answered early.
+    upload: Option<Upload>,
+    /// Whether the connection may carry another request afterwards.
+    keep: bool,
+    pause: Duration,
+    /// Whether the time of a pause is running.
+    paused: bool,
+    alarm: Arc<Alarm>,
+    _in_flight: InFlight,
+}
+
+/// What is still to come.
+enum Rest {
+    Length(u64),
+    Chunked(Chunks),
+    Close,
+    End,
+    /// Nothing, since it failed; the caller is still to be told.
+    Failed(Option<BodyError>),
+}
+
+impl Downloading {
+    pub(super) fn new(
+        lease: Lease,
+        framing: Framing,
+        keep: bool,
+        upload: Option<Upload>,
+        pause: Duration,
+        alarm: Arc<Alarm>,
+        in_flight: InFlight,
+    ) -> Self {
+        let rest = match framing {
+            Framing::Length(0) => Rest::End,
+            Framing::Length(length) => Rest::Length(length),
+            Framing::Chunked => Rest::Chunked(Chunks::new()),
+            Framing::Close => Rest::Close,
+        };
+        let lease = Some(lease);
+        Self { lease, rest, upload, keep, pause, paused: false, alarm, _in_flight: in_flight }
+    }
+
+    /// All of the body, if it is here already; then the connection is free.
+    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
+        let lease = self.lease.as_mut()?;
+        let length = match self.rest {
+            Rest::End => 0,
+            Rest::Length(length) => usize::try_from(length).ok()?,
+            _ => return None,
+        };
+        if self.upload.is_some() || lease.link.input.len() < length {
+            return None;
+        }
+        let bytes = lease.link.input.split_to(length).freeze();
+        self.end();
+        Some(bytes)
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Rest::Failed(error) = &mut self.rest {
+            return Poll::Ready(error.take().map(Err));
+        }
+        if let Err(error) = self.push(cx) {
+            return self.fail(error, cx);
+        }
+        match self.poll_next(cx) {
+            Poll::Ready(frame) => {
+                if self.paused {
+                    self.paused = false;
+                    self.alarm.clear();
+                }
+                match frame {
+                    Some(Err(error)) => self.fail(error, cx),
+                    frame => Poll::Ready(frame),
+                }
+            }
+            Poll::Pending if !self.paused => {
+                self.paused = true;
+                self.alarm.set_pause(self.pause);
+                Poll::Pending
+            }
+            Poll::Pending if self.alarm.has_rung() => self.fail(BodyError::Stalled(self.pause), cx),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Goes on with the request, should the upstream have answered before it took all of it. That it takes no more is
+    /// not held against its answer.
+    fn push(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        let (Some(upload), Some(lease)) = (&mut self.upload, &mut self.lease) else { return Ok(()) };
+        match upload.poll_push(&mut lease.link, cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(())) => {
+                self.upload = None;
+                Ok(())
+            }
+            Poll::Ready(Err(super::upload::PushError::Upstream(_))) => {
+                (self.upload, self.keep) = (None, false);
+                Ok(())
+            }
+            Poll::Ready(Err(super::upload::PushError::Caller(_))) => Err(BodyError::Caller),
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let Some(lease) = &mut self.lease else { return Poll::Ready(None) };
+        let link = &mut lease.link;
+        loop {
+            match &mut self.rest {
+                Rest::End => {
+                    self.end();
+                    return Poll::Ready(None);
+                }
+                Rest::Length(left) if !link.input.is_empty() => {
+                    let piece = usize::try_from(*left).unwrap_or(usize::MAX).min(link.input.len());
+                    *left -= piece as u64;
+                    let data = link.input.split_to(piece).freeze();
+                    if *left == 0 {
+                        self.end();
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Rest::Chunked(chunks) => match chunks.next(&mut link.input) {
+                    Err(error) => return Poll::Ready(Some(Err(BodyError::Unreadable(error)))),
+                    Ok(Some(Chunk::Data(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                    Ok(Some(Chunk::Trailers(trailers))) => {
+                        self.end();
+                        return Poll::Ready(Some(Ok(Frame::trailers(*trailers))));
+                    }
+                    Ok(Some(Chunk::End)) => {
+                        self.end();
+                        return Poll::Ready(None);
+                    }
+                    Ok(None) => {}
+                },
+                Rest::Close if !link.input.is_empty() => {
+                    return Poll::Ready(Some(Ok(Frame::data(link.input.split().freeze()))));
+                }
+                Rest::Length(_) | Rest::Close => {}
+                Rest::Failed(_) => return Poll::Ready(None),
+            }
+            match ready!(link.poll_fill(cx)) {
+                Ok(0) if matches!(self.rest, Rest::Close) => self.rest = Rest::End,
+                Ok(0) => {
+                    let error = io::ErrorKind::UnexpectedEof.into();
+                    return Poll::Ready(Some(Err(BodyError::Broken(error))));
+                }
+                Ok(_) => {}
+                Err(error) => return Poll::Ready(Some(Err(BodyError::Broken(error)))),
+            }
+        }
+    }
+
+    /// The answer was read to its end: the connection is free, unless the request is still on it and nobody can say when
+    /// it would be.
+    fn end(&mut self) {
+        self.rest = Rest::End;
         if let Some(lease) = self.lease.take()
-            && (self.ended || self.body.incoming.is_end_stream())
+            && self.keep
+            && self.upload.is_none()
         {
             lease.give_back();
         }
+    }
+
+    /// The answer ends here, and so does the connection. The caller is told at the next poll: what it was sent so far, the
+    /// head first of all, is written before.
+    fn fail<T>(&mut self, error: BodyError, cx: &mut Context<'_>) -> Poll<T> {
+        (self.rest, self.lease) = (Rest::Failed(Some(error)), None);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -265,63 +252,39 @@ impl Body for AnswerBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match self.get_mut() {
-            Self::Own(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
-            Self::Upstream(downloading) => {
-                let polled = downloading.body.poll_frame(cx);
-                if let Poll::Ready(None) = &polled {
-                    downloading.ended = true;
-                }
-                polled
+        match &mut self.get_mut().source {
+            Source::Whole(bytes) if bytes.has_remaining() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
             }
+            Source::Whole(_) => Poll::Ready(None),
+            Source::Upstream(downloading) => downloading.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Own(body) => body.is_end_stream(),
-            Self::Upstream(downloading) => downloading.body.incoming.is_end_stream(),
+        match &self.source {
+            Source::Whole(bytes) => bytes.is_empty(),
+            Source::Upstream(downloading) => matches!(downloading.rest, Rest::End),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Own(body) => body.size_hint(),
-            Self::Upstream(downloading) => downloading.body.incoming.size_hint(),
+        match &self.source {
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Upstream(downloading) => match downloading.rest {
+                Rest::Length(left) => SizeHint::with_exact(left),
+                Rest::End => SizeHint::with_exact(0),
+                Rest::Chunked(_) | Rest::Close | Rest::Failed(_) => SizeHint::default(),
+            },
         }
     }
 }
 
 impl fmt::Debug for AnswerBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Own(_) => "AnswerBody::Own",
-            Self::Upstream(_) => "AnswerBody::Upstream",
+        f.write_str(match self.source {
+            Source::Whole(_) => "AnswerBody::Whole",
+            Source::Upstream(_) => "AnswerBody::Upstream",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_time_of_an_upload_is_not_the_upstreams() {
-        let limit = Duration::from_secs(3);
-        let upload = Upload::new();
-        tokio::time::advance(Duration::from_secs(2)).await;
-        upload.touch();
-        tokio::time::advance(Duration::from_secs(1)).await;
-        let now = Instant::now();
-        assert_eq!(
-            upload.extended(now, limit),
-            Some(now + Duration::from_secs(2)),
-            "3 s from the last frame"
-        );
-        tokio::time::advance(Duration::from_secs(2)).await;
-        let now = Instant::now();
-        assert_eq!(upload.extended(now, limit), None, "the upstream has taken nothing for 3 s");
-        upload.waits_for_caller.store(true, Relaxed);
-        assert_eq!(upload.extended(now, limit), Some(now + limit), "the caller has its own limit");
     }
 }

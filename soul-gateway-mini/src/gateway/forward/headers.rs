@@ -1,62 +1,54 @@
 //! Headers on their way through: what ends at the gateway, what it adds, who the upstream thinks it is.
+//!
+//! The head of a request is written for its upstream straight from what the caller sent: nothing is copied into another
+//! map first, and the caller's stays whole for whoever has to be asked next.
 
 use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{
-        CONNECTION, CONTENT_LENGTH, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-        TRANSFER_ENCODING, UPGRADE,
-    },
+    HeaderMap, HeaderName, HeaderValue, Method,
+    header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING},
 };
 
 use super::super::config::{Forwarded, HostHeader};
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const PROXY_AUTHENTICATION_INFO: HeaderName = HeaderName::from_static("proxy-authentication-info");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Headers that speak of one connection (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1).
-static HOP_BY_HOP: [HeaderName; 9] = [
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHENTICATION_INFO,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
-
-/// Removes what speaks of one connection only, and everything that `Connection` names.
-///
-/// `Content-Length` goes when `Transfer-Encoding` is there too, so that the next hop sees one framing; of
-/// equal ones only the first stays (unequal ones were refused when the message was read).
-pub(super) fn end_hop(headers: &mut HeaderMap) {
-    if headers.contains_key(TRANSFER_ENCODING) {
-        headers.remove(CONTENT_LENGTH);
-    } else if let Some(length) = repeated_length(headers) {
-        headers.insert(CONTENT_LENGTH, length);
-    }
-    if headers.contains_key(CONNECTION) {
-        for name in named_by_connection(headers) {
-            headers.remove(name);
-        }
-        headers.remove(CONNECTION);
-    }
-    for name in &HOP_BY_HOP {
-        headers.remove(name);
-    }
+/// Whether a header speaks of one connection (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), apart from
+/// `Connection` and what that names.
+pub(super) fn is_of_one_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authentication-info"
+            | "proxy-authorization"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }
 
-/// The one length of a message that gives it more than once: in several lines, or as a list in one.
-fn repeated_length(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
-    let line = lines.next()?;
-    let first = line.as_bytes().split(|byte| *byte == b',').next()?.trim_ascii();
-    (lines.next().is_some() || first != line.as_bytes()).then(|| HeaderValue::from_bytes(first).ok())?
+/// Whether a field may stand behind a body: none that says how to read the message or who may (RFC 9110, section 6.5.1).
+pub(super) fn may_trail(name: &HeaderName) -> bool {
+    let read_before = matches!(
+        name.as_str(),
+        "content-length"
+            | "content-encoding"
+            | "content-type"
+            | "content-range"
+            | "host"
+            | "connection"
+            | "trailer"
+            | "authorization"
+            | "cookie"
+            | "set-cookie"
+            | "expect"
+            | "max-forwards"
+            | "cache-control"
+    );
+    !read_before && !is_of_one_hop(name)
 }
 
 /// Whether the body is coded for transfer by `chunked` or not at all. Any other coding ends at the gateway too, and it
@@ -66,85 +58,145 @@ pub(in crate::gateway) fn is_plainly_framed(headers: &HeaderMap) -> bool {
     codings.all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// The names in `Connection`, but for the two without which a message could be misread.
-fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    let tokens = headers.get_all(CONNECTION).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
-    tokens
-        .filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok())
-        .filter(|name| *name != HOST && *name != CONTENT_LENGTH)
-        .collect()
+/// Whether the caller sends its body only after it was told to go on.
+pub(super) fn expects_continue(headers: &HeaderMap) -> bool {
+    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The caller as later hops are to see it.
-pub(super) struct Caller<'a> {
-    /// Text of its address, prepared once a connection.
-    pub(super) address: &'a HeaderValue,
-    /// What it asked for.
-    pub(super) host: Option<HeaderValue>,
+/// The body of a request as its upstream is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Announced {
+    /// There is none; `Content-Length: 0` if the caller said so.
+    Nothing,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks.
+    Chunked,
 }
 
-/// Sets `X-Forwarded-For`, `-Proto` and `-Host`.
-pub(super) fn tell_caller(headers: &mut HeaderMap, caller: Caller<'_>, mode: Forwarded) {
-    match mode {
-        Forwarded::Off => {}
-        Forwarded::Append => {
-            let list = appended(headers, caller.address);
-            headers.insert(X_FORWARDED_FOR, list);
-            headers.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
-            if let Some(host) = caller.host {
-                headers.entry(X_FORWARDED_HOST).or_insert(host);
+/// What stays the same whichever upstream is asked.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    /// Whom the caller asked for: the address in the request line, else `Host`.
+    pub(super) host: Option<&'a HeaderValue>,
+    /// The caller's address.
+    pub(super) caller: &'a HeaderValue,
+    pub(super) body: Announced,
+    pub(super) forwarded: Forwarded,
+    pub(super) host_header: HostHeader,
+}
+
+impl Asked<'_> {
+    /// Writes the head for one upstream.
+    ///
+    /// - `target`: path and query, in two pieces.
+    /// - `upstream`: the `Host` of the upstream itself, for the setting and for callers of HTTP/1.0 that gave none.
+    pub(super) fn write(&self, out: &mut Vec<u8>, target: [&str; 2], upstream: &HeaderValue) {
+        let [prefix, rest] = target;
+        let start = [self.method.as_str(), " ", prefix, rest, " HTTP/1.1\r\nhost: "];
+        start.iter().for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+        let host = match (self.host_header, self.host) {
+            (HostHeader::Preserve, Some(host)) => host,
+            _ => upstream,
+        };
+        out.extend_from_slice(host.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        let named = self.named_by_connection();
+        for (name, value) in self.headers {
+            if !self.ends_here(name) && !named.contains(name) {
+                line(out, name.as_str(), value.as_bytes());
             }
         }
-        Forwarded::Replace => {
-            headers.insert(X_FORWARDED_FOR, caller.address.clone());
-            headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
-            match caller.host {
-                Some(host) => headers.insert(X_FORWARDED_HOST, host),
-                None => headers.remove(X_FORWARDED_HOST),
-            };
+        self.tell_body(out);
+        self.tell_caller(out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Whether a header is left out, or written elsewhere.
+    fn ends_here(&self, name: &HeaderName) -> bool {
+        if *name == HOST || *name == CONTENT_LENGTH || *name == CONNECTION || is_of_one_hop(name) {
+            return true;
+        }
+        if *name == EXPECT {
+            return self.body == Announced::Nothing;
+        }
+        match self.forwarded {
+            Forwarded::Off => false,
+            Forwarded::Append => *name == X_FORWARDED_FOR,
+            Forwarded::Replace => [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].contains(name),
+        }
+    }
+
+    /// The names in `Connection`; `Host` and `Content-Length` are written apart from the others, whatever it names.
+    fn named_by_connection(&self) -> Vec<HeaderName> {
+        let mut named = Vec::new();
+        for value in self.headers.get_all(CONNECTION) {
+            let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            let others = tokens.filter(|token| {
+                !token.eq_ignore_ascii_case(b"keep-alive") && !token.eq_ignore_ascii_case(b"close")
+            });
+            named.extend(others.filter_map(|token| HeaderName::from_bytes(token).ok()));
+        }
+        named
+    }
+
+    /// One framing, whatever the caller's headers say: that is how its body was read.
+    fn tell_body(&self, out: &mut Vec<u8>) {
+        match self.body {
+            Announced::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            Announced::Length(length) => decimal_line(out, "content-length", length),
+            Announced::Nothing if self.headers.contains_key(CONTENT_LENGTH) => {
+                decimal_line(out, "content-length", 0);
+            }
+            Announced::Nothing => {}
+        }
+    }
+
+    /// Writes `X-Forwarded-For`, `-Proto` and `-Host`.
+    fn tell_caller(&self, out: &mut Vec<u8>) {
+        if self.forwarded == Forwarded::Off {
+            return;
+        }
+        out.extend_from_slice(b"x-forwarded-for: ");
+        if self.forwarded == Forwarded::Append {
+            for before in self.headers.get_all(X_FORWARDED_FOR) {
+                out.extend_from_slice(before.as_bytes());
+                out.extend_from_slice(b", ");
+            }
+        }
+        out.extend_from_slice(self.caller.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        let missing =
+            |name: HeaderName| self.forwarded == Forwarded::Replace || !self.headers.contains_key(name);
+        if missing(X_FORWARDED_PROTO) {
+            out.extend_from_slice(b"x-forwarded-proto: http\r\n");
+        }
+        if let Some(host) = self.host
+            && missing(X_FORWARDED_HOST)
+        {
+            line(out, "x-forwarded-host", host.as_bytes());
         }
     }
 }
 
-/// All addresses so far, whatever number of lines they came in, and the caller's.
-fn appended(headers: &HeaderMap, address: &HeaderValue) -> HeaderValue {
-    let mut list = Vec::new();
-    for value in headers.get_all(X_FORWARDED_FOR) {
-        list.extend_from_slice(value.as_bytes());
-        list.extend_from_slice(b", ");
-    }
-    if list.is_empty() {
-        return address.clone();
-    }
-    list.extend_from_slice(address.as_bytes());
-    HeaderValue::from_bytes(&list).unwrap_or_else(|_| address.clone())
+/// Writes one header line. Neither names nor values can hold the end of a line: they were read as such, or checked.
+pub(super) fn line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
-/// Sets `Host`: the caller's, or the upstream's by setting and for callers of HTTP/1.0 that gave none.
-pub(super) fn set_host(
-    headers: &mut HeaderMap,
-    asked: Option<HeaderValue>,
-    upstream: &HeaderValue,
-    mode: HostHeader,
-) {
-    let host = match (mode, asked) {
-        (HostHeader::Preserve, Some(asked)) => asked,
-        _ => upstream.clone(),
-    };
-    headers.insert(HOST, host);
+fn decimal_line(out: &mut Vec<u8>, name: &str, value: u64) {
+    use std::io::Write as _;
+    // OK to ignore: a vector takes everything.
+    let _ = write!(out, "{name}: {value}\r\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
-        lines.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
-    }
-
-    fn lines(headers: &HeaderMap) -> Vec<String> {
-        headers.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap())).collect()
-    }
 
     fn with_lines(input: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut map = HeaderMap::new();
@@ -154,84 +206,112 @@ mod tests {
         map
     }
 
-    #[test]
-    fn what_belongs_to_one_connection_ends_here() {
-        let mut map = with_lines(&[
-            ("connection", "close, X-Secret"),
-            ("connection", " x-other ,keep-alive"),
-            ("x-secret", "1"),
-            ("x-other", "2"),
-            ("te", "trailers"),
-            ("keep-alive", "timeout=5"),
-            ("proxy-authorization", "x"),
-            ("proxy-connection", "x"),
-            ("upgrade", "websocket"),
-            ("trailer", "x-t"),
-            ("accept", "a"),
-            ("accept", "b"),
-        ]);
-        end_hop(&mut map);
-        assert_eq!(lines(&map), ["accept: a", "accept: b"]);
+    struct Case {
+        host: Option<&'static str>,
+        body: Announced,
+        forwarded: Forwarded,
+        host_header: HostHeader,
+    }
+
+    const PLAIN: Case = Case {
+        host: Some("shop.example"),
+        body: Announced::Nothing,
+        forwarded: Forwarded::Off,
+        host_header: HostHeader::Preserve,
+    };
+
+    /// What is written, line by line, without the empty one at the end.
+    fn written(headers: &[(&'static str, &'static str)], case: &Case) -> Vec<String> {
+        let host = case.host.map(HeaderValue::from_static);
+        let asked = Asked {
+            method: &Method::GET,
+            headers: &with_lines(headers),
+            host: host.as_ref(),
+            caller: &HeaderValue::from_static("10.0.0.9"),
+            body: case.body,
+            forwarded: case.forwarded,
+            host_header: case.host_header,
+        };
+        let mut out = Vec::new();
+        asked.write(&mut out, ["/v1", "/x?y"], &HeaderValue::from_static("10.0.0.2:8188"));
+        let text = String::from_utf8(out).unwrap();
+        text.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
     }
 
     #[test]
-    fn one_framing_and_a_host_survive_whatever_connection_names() {
-        let mut both = headers(&[("transfer-encoding", "chunked"), ("content-length", "5")]);
-        end_hop(&mut both);
-        assert_eq!(lines(&both), Vec::<String>::new());
+    fn what_belongs_to_one_connection_ends_here() {
+        let lines = written(
+            &[
+                ("connection", "close, X-Secret"),
+                ("connection", " x-other ,keep-alive"),
+                ("x-secret", "1"),
+                ("x-other", "2"),
+                ("te", "trailers"),
+                ("keep-alive", "timeout=5"),
+                ("proxy-authorization", "x"),
+                ("proxy-connection", "x"),
+                ("upgrade", "websocket"),
+                ("expect", "100-continue"),
+                ("accept", "a"),
+                ("accept", "b"),
+            ],
+            &PLAIN,
+        );
+        assert_eq!(lines, ["GET /v1/x?y HTTP/1.1", "host: shop.example", "accept: a", "accept: b"]);
+    }
 
-        let mut twice = with_lines(&[("content-length", "5"), ("content-length", "5")]);
-        end_hop(&mut twice);
-        assert_eq!(lines(&twice), ["content-length: 5"]);
-        let mut list = with_lines(&[("content-length", "5 , 5")]);
-        end_hop(&mut list);
-        assert_eq!(lines(&list), ["content-length: 5"]);
-
-        let mut named =
-            headers(&[("connection", "host, content-length"), ("host", "a"), ("content-length", "5")]);
-        end_hop(&mut named);
-        assert_eq!(named.len(), 2);
+    #[test]
+    fn one_framing_and_a_host_survive_whatever_the_caller_says() {
+        let all = [
+            ("transfer-encoding", "chunked"),
+            ("content-length", "5"),
+            ("content-length", "5"),
+            ("connection", "host, content-length"),
+            ("host", "other"),
+        ];
+        let framing = |body| written(&all, &Case { body, ..PLAIN })[1..].to_vec();
+        assert_eq!(framing(Announced::Chunked), ["host: shop.example", "transfer-encoding: chunked"]);
+        assert_eq!(framing(Announced::Length(5)), ["host: shop.example", "content-length: 5"]);
+        assert_eq!(framing(Announced::Nothing), ["host: shop.example", "content-length: 0"]);
+        assert_eq!(written(&[], &PLAIN).len(), 2);
     }
 
     #[test]
     fn forwarded_headers_by_setting() {
-        let address = HeaderValue::from_static("10.0.0.9");
-        let told = |input: &[(&'static str, &'static str)], mode| {
-            let mut map = with_lines(input);
-            let caller = Caller { address: &address, host: Some(HeaderValue::from_static("shop.example")) };
-            tell_caller(&mut map, caller, mode);
-            lines(&map)
-        };
         let before =
             [("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2"), ("x-forwarded-proto", "https")];
+        let told = |forwarded| written(&before, &Case { forwarded, ..PLAIN })[2..].to_vec();
         assert_eq!(
-            told(&before, Forwarded::Append),
+            told(Forwarded::Append),
             [
-                "x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.9",
                 "x-forwarded-proto: https",
+                "x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.9",
                 "x-forwarded-host: shop.example"
             ]
         );
         assert_eq!(
-            told(&before, Forwarded::Replace),
+            told(Forwarded::Replace),
             ["x-forwarded-for: 10.0.0.9", "x-forwarded-proto: http", "x-forwarded-host: shop.example"]
         );
         assert_eq!(
-            told(&before, Forwarded::Off),
+            told(Forwarded::Off),
             ["x-forwarded-for: 1.1.1.1", "x-forwarded-for: 2.2.2.2", "x-forwarded-proto: https"]
         );
     }
 
     #[test]
     fn host_is_the_callers_or_the_upstreams() {
-        let upstream = HeaderValue::from_static("10.0.0.2:8188");
-        let host = |asked: Option<&'static str>, mode| {
-            let mut map = HeaderMap::new();
-            set_host(&mut map, asked.map(HeaderValue::from_static), &upstream, mode);
-            map[HOST].to_str().unwrap().to_owned()
-        };
-        assert_eq!(host(Some("shop.example"), HostHeader::Preserve), "shop.example");
-        assert_eq!(host(Some("shop.example"), HostHeader::Upstream), "10.0.0.2:8188");
-        assert_eq!(host(None, HostHeader::Preserve), "10.0.0.2:8188");
+        let host = |host, host_header| written(&[], &Case { host, host_header, ..PLAIN })[1].clone();
+        assert_eq!(host(Some("shop.example"), HostHeader::Preserve), "host: shop.example");
+        assert_eq!(host(Some("shop.example"), HostHeader::Upstream), "host: 10.0.0.2:8188");
+        assert_eq!(host(None, HostHeader::Preserve), "host: 10.0.0.2:8188");
+    }
+
+    #[test]
+    fn what_says_how_to_read_a_message_does_not_stand_behind_it() {
+        for name in ["content-length", "transfer-encoding", "host", "te", "set-cookie", "upgrade"] {
+            assert!(!may_trail(&HeaderName::from_static(name)), "{name}");
+        }
+        assert!(may_trail(&HeaderName::from_static("x-checksum")));
     }
 }

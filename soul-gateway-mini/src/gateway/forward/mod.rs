@@ -8,34 +8,43 @@
 //!
 //! Harmless is what has an idempotent method and no body. A POST reaches one upstream at most once.
 
+mod answer;
 mod body;
 mod client;
+mod exchange;
+mod framing;
 mod headers;
+mod link;
 mod names;
 mod pool;
+mod upload;
 
 use std::{sync::Arc, time::Duration};
 
-use http::{
-    HeaderValue, Request, Response, StatusCode, Uri, Version,
-    header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING},
-    request,
-    uri::PathAndQuery,
-};
+use http::{HeaderValue, Response, header::HOST, request, uri::PathAndQuery};
 use hyper::body::Incoming;
+use soul_client::balance::InFlight;
 use tokio::time::Instant;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 
-use body::RequestBody;
-pub(super) use body::{AnswerBody, CallerFault};
-use client::{Client, ConnectError, Connection, Failed, SendError};
+pub(super) use body::AnswerBody;
+pub(super) use client::Client;
 pub(super) use headers::is_plainly_framed;
+pub(super) use upload::CallerFault;
+
+use answer::Head;
+use body::Downloading;
+use client::{ConnectError, Connection, Lease};
+use exchange::{SendError, Times, exchange};
+use headers::{Announced, Asked};
+use names::Names;
+use upload::Upload;
 
 use super::{
     config::{Forwarded, GatewayConfig, HostHeader},
+    connection::Caller,
     error::Refusal,
     plugin::divide::{Candidate, Candidates, Suspicion},
-    server::Peer,
 };
 
 /// A request as it is to reach an upstream.
@@ -65,9 +74,12 @@ pub(super) struct Tally {
     pub(super) retries: u32,
 }
 
-/// Sends requests to upstreams.
+/// How requests are sent to upstreams.
 pub(super) struct Forwarder {
-    client: Client,
+    names: Arc<Names>,
+    pool_max_idle: usize,
+    pool_idle_timeout: Duration,
+    connect_timeout: Duration,
     suspicion: Suspicion,
     failover_limit: usize,
     body_idle_timeout: Duration,
@@ -76,17 +88,13 @@ pub(super) struct Forwarder {
 }
 
 impl Forwarder {
-    /// `connections` owns the tasks of upstream connections, `stop` ends them.
-    pub(super) fn new(config: &GatewayConfig, connections: TaskTracker, stop: CancellationToken) -> Self {
-        let client = Client::new(
-            config.pool_max_idle,
-            config.pool_idle_timeout,
-            config.connect_timeout,
-            connections,
-            stop,
-        );
+    /// `stop` ends lookups of names.
+    pub(super) fn new(config: &GatewayConfig, stop: CancellationToken) -> Self {
         Self {
-            client,
+            names: Names::new(stop),
+            pool_max_idle: config.pool_max_idle,
+            pool_idle_timeout: config.pool_idle_timeout,
+            connect_timeout: config.connect_timeout,
             suspicion: Suspicion::new(config.suspect_for),
             failover_limit: config.failover_limit,
             body_idle_timeout: config.body_idle_timeout,
@@ -95,23 +103,13 @@ impl Forwarder {
         }
     }
 
+    /// The connections of one more lane.
+    pub(super) fn client(&self) -> Client {
+        Client::new(self.pool_max_idle, self.pool_idle_timeout, self.connect_timeout, Arc::clone(&self.names))
+    }
+
     pub(super) fn suspicion(&self) -> &Suspicion {
         &self.suspicion
-    }
-
-    /// Closes connections that have been idle for too long, again and again.
-    pub(super) fn sweep(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.client.sweep()
-    }
-
-    /// How many connections to upstreams are open.
-    pub(super) fn connections(&self) -> usize {
-        self.client.connections()
-    }
-
-    /// Closes the connections that wait for a request.
-    pub(super) fn close_idle(&self) {
-        self.client.close_idle();
     }
 }
 
@@ -123,12 +121,12 @@ impl Forwarder {
 pub(super) async fn send(
     forwarder: &Forwarder,
     outbound: Outbound,
-    peer: &Peer,
+    caller: &Caller,
     mut candidates: Candidates<'_>,
     tally: &mut Tally,
 ) -> Result<Response<AnswerBody>, Refusal> {
     let rule = candidates.rule();
-    let mut sending = Sending::new(forwarder, outbound, peer)?;
+    let mut sending = Sending::new(forwarder, outbound, caller)?;
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
     let mut budget =
         Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
@@ -196,44 +194,37 @@ impl Budget {
 /// One request and what is left of it.
 struct Sending<'f> {
     forwarder: &'f Forwarder,
-    /// `None` once it was sent and cannot be sent again.
-    request: Option<Box<Request<RequestBody>>>,
+    caller: &'f Caller,
+    head: request::Parts,
     target: PathAndQuery,
     asked_host: Option<HeaderValue>,
-    repeatable: bool,
+    body: Announced,
+    /// The body, until it went out with a request.
+    upload: Option<Upload>,
+    /// Whether nothing that cannot be had again went out.
+    whole: bool,
 }
 
 impl<'f> Sending<'f> {
-    fn new(forwarder: &'f Forwarder, outbound: Outbound, peer: &Peer) -> Result<Self, Refusal> {
+    fn new(forwarder: &'f Forwarder, outbound: Outbound, caller: &'f Caller) -> Result<Self, Refusal> {
         let Outbound { head, body, target } = outbound;
-        let request::Parts { method, uri, mut headers, .. } = head;
-        let body = RequestBody::new(body, forwarder.body_idle_timeout);
-        headers::end_hop(&mut headers);
         // The address in the request line, if there is one, counts more than `Host` (RFC 9112, section 3.2.2).
-        let named = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-        let asked_host = headers.remove(HOST);
-        let asked_host = named.or(asked_host);
-        let caller = headers::Caller { address: peer.text(), host: asked_host.clone() };
-        headers::tell_caller(&mut headers, caller, forwarder.forwarded);
-        if matches!(body, RequestBody::Stream(_)) && !headers.contains_key(CONTENT_LENGTH) {
-            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        }
-        let repeatable = method.is_idempotent() && matches!(body, RequestBody::Empty);
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.headers_mut() = headers;
-        Ok(Self {
-            forwarder,
-            request: Some(Box::new(request)),
-            target: path_and_query(target)?,
-            asked_host,
-            repeatable,
-        })
+        let named = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        let asked_host = named.or_else(|| head.headers.get(HOST).cloned());
+        let upload = Upload::new(body, headers::expects_continue(&head.headers));
+        let body = upload.as_ref().map_or(Announced::Nothing, Upload::announced);
+        let target = path_and_query(target)?;
+        Ok(Self { forwarder, caller, head, target, asked_host, body, upload, whole: true })
     }
 
     /// Whether the request can be sent once more.
     fn is_whole(&self) -> bool {
-        self.request.is_some()
+        self.whole
+    }
+
+    /// Whether a repetition is harmless, should the upstream have seen the request.
+    fn is_repeatable(&self) -> bool {
+        self.body == Announced::Nothing && self.head.method.is_idempotent()
     }
 
     /// Tries one upstream.
@@ -248,110 +239,96 @@ impl<'f> Sending<'f> {
         let address = destination.address();
         let mut connection = Connection::Any;
         loop {
-            let mut request = self.request.take().ok_or_else(|| self.nothing_left(address))?;
-            self.address_to(&mut request, candidate)?;
-            let spare = self.repeatable.then(|| copy(&request));
             destination.count_attempt();
-            let exchange = self.forwarder.client.exchange(
-                destination.target(),
-                address,
-                request,
-                connection,
-                deadline,
-                timeout,
-            );
-            match exchange.await {
-                Ok((response, lease)) => {
+            let client = self.caller.lane.client();
+            let leased = client.lease(destination.target(), address, connection, deadline).await;
+            let mut lease = match leased {
+                Ok(lease) => lease,
+                Err(cause) => return Err(self.not_connected(candidate, cause)),
+            };
+            self.write_head(&mut lease, candidate);
+            let pause = self.forwarder.body_idle_timeout;
+            let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause };
+            let outcome = exchange(&mut lease.link, &self.head.method, &mut self.upload, times).await;
+            let cause = match outcome {
+                Ok(head) => {
                     destination.trust();
-                    return self.answer(response, address, |body| {
-                        AnswerBody::upstream(body, self.forwarder.body_idle_timeout, lease, in_flight)
-                    });
+                    return self.answer(*head, lease, in_flight);
                 }
-                Err(Failed::Connect { request, cause }) => {
-                    self.request = Some(request);
-                    if !cause.is_ours() {
-                        destination.count_failure();
-                        self.forwarder.suspicion.raise(destination);
-                    }
-                    return Err(Failure { refusal: not_connected(address, cause), unsent: true });
-                }
-                // The upstream closed what it took for idle, just as it was used again.
-                Err(Failed::Sent { cause: SendError::Broken { reused: true, .. } }) if spare.is_some() => {
-                    self.request = spare;
-                    connection = Connection::Fresh;
-                }
-                Err(Failed::Sent { cause }) => {
-                    self.request = spare;
-                    if !matches!(cause, SendError::Caller(_)) {
-                        destination.count_failure();
-                    }
-                    return Err(Failure { refusal: not_answered(address, cause, timeout), unsent: false });
-                }
+                Err(cause) => cause,
+            };
+            self.whole = self.is_repeatable()
+                || !lease.link.wrote() && self.upload.as_ref().is_none_or(Upload::is_whole);
+            // The upstream closed what it took for idle, just as it was used again.
+            if self.whole && lease.link.reused && matches!(cause, SendError::Broken(_)) {
+                connection = if lease.link.wrote() { Connection::Fresh } else { Connection::Any };
+                continue;
             }
+            if !matches!(cause, SendError::Caller(_)) {
+                destination.count_failure();
+            }
+            return Err(Failure {
+                refusal: not_answered(address, cause, timeout),
+                unsent: !lease.link.wrote(),
+            });
         }
     }
 
-    /// Sets what differs from upstream to upstream: `Host` and the target.
-    fn address_to(
-        &self,
-        request: &mut Request<RequestBody>,
-        candidate: Candidate<'_>,
-    ) -> Result<(), Failure> {
-        let Candidate { destination, .. } = candidate;
-        let target = if destination.prefix().is_empty() {
-            self.target.clone()
-        } else {
-            path_and_query(format!("{}{}", destination.prefix(), self.target))
-                .map_err(|refusal| Failure { refusal, unsent: false })?
+    /// Writes the head of the request for an upstream.
+    fn write_head(&self, lease: &mut Lease, candidate: Candidate<'_>) {
+        let asked = Asked {
+            method: &self.head.method,
+            headers: &self.head.headers,
+            host: self.asked_host.as_ref(),
+            caller: self.caller.peer.text(),
+            body: self.body,
+            forwarded: self.forwarder.forwarded,
+            host_header: self.forwarder.host_header,
         };
-        *request.uri_mut() = Uri::from(target);
-        headers::set_host(
-            request.headers_mut(),
-            self.asked_host.clone(),
-            destination.host(),
-            self.forwarder.host_header,
-        );
-        Ok(())
+        let Candidate { destination, .. } = candidate;
+        lease.link.begin();
+        let target = [destination.prefix(), self.target.as_str()];
+        asked.write(&mut lease.link.output, target, destination.host());
     }
 
     /// Makes an upstream's answer one for the caller.
     fn answer(
-        &self,
-        response: Response<Incoming>,
-        address: &Arc<str>,
-        body: impl FnOnce(Incoming) -> AnswerBody,
+        &mut self,
+        head: Head,
+        lease: Lease,
+        in_flight: InFlight,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let unusable = if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let Head { response, framing, keep, switches } = head;
+        if switches {
             // Nobody asked for it: `Upgrade` is not passed on.
-            Some("it switched protocols unasked")
-        } else if !headers::is_plainly_framed(response.headers()) {
-            Some("its transfer coding is not `chunked`")
-        } else {
-            None
-        };
-        if let Some(what) = unusable {
-            let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
+            let what = "it switched protocols unasked".to_owned();
+            let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
             return Err(Failure { refusal, unsent: false });
         }
-        let (mut head, incoming) = response.into_parts();
-        head.version = Version::HTTP_11;
-        headers::end_hop(&mut head.headers);
-        Ok(Response::from_parts(head, body(incoming)))
+        let upload = self.upload.take().filter(|upload| !upload.is_done());
+        let pause = self.forwarder.body_idle_timeout;
+        let alarm = Arc::clone(&self.caller.alarm);
+        let mut downloading = Downloading::new(lease, framing, keep, upload, pause, alarm, in_flight);
+        let body = match downloading.take_whole() {
+            Some(bytes) => AnswerBody::whole(bytes),
+            None => AnswerBody::upstream(downloading),
+        };
+        Ok(response.map(|()| body))
     }
 
-    fn nothing_left(&self, address: &Arc<str>) -> Failure {
-        let refusal =
-            Refusal::Unusable { upstream: Arc::clone(address), what: "the request was sent before" };
-        Failure { refusal, unsent: false }
+    fn not_connected(&self, candidate: Candidate<'_>, cause: ConnectError) -> Failure {
+        let Candidate { destination, .. } = candidate;
+        if !cause.is_ours() {
+            destination.count_failure();
+            self.forwarder.suspicion.raise(destination);
+        }
+        let upstream = Arc::clone(destination.address());
+        let refusal = match cause {
+            ConnectError::Refused(source) => Refusal::Connect { upstream, source },
+            ConnectError::Late(after) => Refusal::ConnectLate { upstream, after },
+        };
+        Failure { refusal, unsent: true }
     }
-}
-
-/// A request without a body, once more.
-fn copy(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
-    let mut copy = Request::new(RequestBody::Empty);
-    copy.method_mut().clone_from(request.method());
-    copy.headers_mut().clone_from(request.headers());
-    Box::new(copy)
 }
 
 /// The target of a request. What the caller wrote always passes, and what the configuration adds was escaped when it was
@@ -361,18 +338,11 @@ fn path_and_query(target: String) -> Result<PathAndQuery, Refusal> {
         .map_err(|_| Refusal::NotDivided("the configured path is none that can be sent"))
 }
 
-fn not_connected(address: &Arc<str>, cause: ConnectError) -> Refusal {
-    let upstream = Arc::clone(address);
-    match cause {
-        ConnectError::Refused(source) => Refusal::Connect { upstream, source },
-        ConnectError::Late(after) => Refusal::ConnectLate { upstream, after },
-    }
-}
-
 fn not_answered(address: &Arc<str>, cause: SendError, timeout: Duration) -> Refusal {
     let upstream = Arc::clone(address);
     match cause {
-        SendError::Broken { source, .. } => Refusal::Broken { upstream, source },
+        SendError::Broken(source) => Refusal::Broken { upstream, source },
+        SendError::Unreadable(why) => Refusal::Unusable { upstream, what: why.to_string() },
         SendError::Late => Refusal::Late { upstream, after: timeout },
         SendError::Caller(fault) => Refusal::Caller(fault),
     }

@@ -1,95 +1,81 @@
-//! Connections to upstreams that wait for their next request.
+//! Connections to upstreams that wait for their next request. Every lane has its own, so that taking one and giving it
+//! back is a matter between one thread and its memory; the lock is never waited for but by a look from outside.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    hash::{BuildHasherDefault, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use hyper::client::conn::http1::SendRequest;
 use tokio::time::Instant;
 
-use super::body::{RequestBody, Upload};
-
-/// Shortest pause between two looks at all idle connections.
-const SWEEP_INTERVAL_MIN: Duration = Duration::from_millis(100);
-
-type Sender = SendRequest<RequestBody>;
+use super::link::Link;
 
 /// Idle connections by address, the one used last on top.
-///
-/// Invariant: a connection in here has ended its last exchange or is about to, so waiting for it to be ready is a
-/// matter of microseconds.
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<HashMap<Arc<str>, Vec<Idle>>>,
+    idle: Mutex<ByAddress>,
     max_idle: usize,
     idle_timeout: Duration,
 }
 
+/// By where the text of an address is in memory, which the entry keeps there: quicker than by the text, and the same
+/// unless an upstream was taken off and came back.
+type ByAddress = HashMap<usize, Waiting, BuildHasherDefault<Place>>;
+
+#[derive(Debug)]
+struct Waiting {
+    _address: Arc<str>,
+    links: Vec<Idle>,
+}
+
 #[derive(Debug)]
 struct Idle {
-    sender: Sender,
+    link: Link,
     since: Instant,
 }
 
 impl Pool {
-    pub(super) fn new(max_idle: usize, idle_timeout: Duration) -> Arc<Self> {
-        Arc::new(Self { idle: Mutex::default(), max_idle, idle_timeout })
+    pub(super) fn new(max_idle: usize, idle_timeout: Duration) -> Self {
+        Self { idle: Mutex::default(), max_idle, idle_timeout }
     }
 
     /// A connection that is open and not too old.
-    pub(super) async fn take(&self, address: &str) -> Option<Sender> {
-        loop {
-            let mut sender = self.pop(address)?;
-            if sender.ready().await.is_ok() {
-                return Some(sender);
-            }
-        }
-    }
-
-    fn pop(&self, address: &str) -> Option<Sender> {
+    pub(super) fn take(&self, address: &Arc<str>) -> Option<Link> {
         let mut idle = self.lock();
-        let connections = idle.get_mut(address)?;
-        while let Some(Idle { sender, since }) = connections.pop() {
+        let links = &mut idle.get_mut(&place(address))?.links;
+        while let Some(Idle { link, since }) = links.pop() {
             if since.elapsed() >= self.idle_timeout {
                 // The ones below were put away earlier still.
-                connections.clear();
-            } else if !sender.is_closed() {
-                return Some(sender);
+                links.clear();
+            } else if link.is_quiet() {
+                return Some(link);
             }
         }
         None
     }
 
-    fn put(&self, address: &Arc<str>, sender: Sender) {
-        if self.max_idle == 0 || self.idle_timeout.is_zero() || sender.is_closed() {
+    /// Puts a connection away whose exchange has ended.
+    pub(super) fn put(&self, mut link: Link) {
+        if self.max_idle == 0 || self.idle_timeout.is_zero() || !link.is_quiet() {
             return;
         }
+        link.rest();
         let mut idle = self.lock();
-        let connections = match idle.get_mut(address) {
-            Some(connections) => connections,
-            None => idle.entry(Arc::clone(address)).or_default(),
-        };
-        if connections.len() < self.max_idle {
-            connections.push(Idle { sender, since: Instant::now() });
+        let waiting = idle
+            .entry(place(link.address()))
+            .or_insert_with(|| Waiting { _address: Arc::clone(link.address()), links: Vec::new() });
+        if waiting.links.len() < self.max_idle {
+            waiting.links.push(Idle { link, since: Instant::now() });
         }
     }
 
-    /// Closes what has been idle for too long, again and again, and does what else is to be done then.
-    pub(super) async fn sweep_for_ever(self: Arc<Self>, also: impl Fn()) {
-        let mut ticks = tokio::time::interval(self.idle_timeout.max(SWEEP_INTERVAL_MIN));
-        loop {
-            ticks.tick().await;
-            self.sweep();
-            also();
-        }
-    }
-
-    fn sweep(&self) {
-        self.lock().retain(|_, connections| {
-            connections.retain(|c| c.since.elapsed() < self.idle_timeout && !c.sender.is_closed());
-            !connections.is_empty()
+    /// Closes what has been idle for too long, or was closed by the other side.
+    pub(super) fn sweep(&self) {
+        self.lock().retain(|_, waiting| {
+            waiting.links.retain(|idle| idle.since.elapsed() < self.idle_timeout && idle.link.is_quiet());
+            !waiting.links.is_empty()
         });
     }
 
@@ -98,40 +84,34 @@ impl Pool {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<Idle>>> {
+    fn lock(&self) -> MutexGuard<'_, ByAddress> {
         // Nothing panics while it is held, and a list of connections is whole at any moment.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection in use.
-#[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) sender: Sender,
-    pub(super) reused: bool,
-    address: Arc<str>,
-    pool: Weak<Pool>,
-    upload: Option<Arc<Upload>>,
+fn place(address: &Arc<str>) -> usize {
+    address.as_ptr().addr()
 }
 
-impl Lease {
-    pub(super) fn new(sender: Sender, reused: bool, address: Arc<str>, pool: &Arc<Pool>) -> Self {
-        Self { sender, reused, address, pool: Arc::downgrade(pool), upload: None }
+/// Spreads places in memory, which end in zeros, over a table.
+#[derive(Default)]
+struct Place(u64);
+
+impl Hasher for Place {
+    fn finish(&self) -> u64 {
+        self.0
     }
 
-    /// The connection is about to carry a request with this body.
-    pub(super) fn carries(&mut self, upload: Option<Arc<Upload>>) {
-        self.upload = upload;
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
 
-    /// Puts the connection away, after all of the answer was read. One whose request is still being sent (the
-    /// upstream answered early) is given up: nobody can say when it would be free.
-    pub(super) fn give_back(self) {
-        if self.upload.is_some_and(|upload| !upload.finished()) {
-            return;
-        }
-        if let Some(pool) = self.pool.upgrade() {
-            pool.put(&self.address, self.sender);
-        }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     gateway::{
         context::{Parted, PathPrefix, part},
         error::Refusal,
-        server::Peer,
+        peer::Peer,
     },
     model::{CONTEXT_PATH, matching::AddressResolver},
     sync::Snapshot,

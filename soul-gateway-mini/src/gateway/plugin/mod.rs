@@ -17,7 +17,7 @@ use super::{
     ACCESS_LOG,
     context::{Parted, SoulContext},
     error::Refusal,
-    server::Peer,
+    peer::Peer,
 };
 use crate::model::matching::{
     AddressResolver, CompiledRule, CompiledSelector, MatchError, PluginTable, RequestView,
@@ -53,7 +53,7 @@ fn select<'t, S, R>(
 ) -> Result<Option<&'t CompiledSelector<S, R>>, Refusal> {
     let selector = table.select(view).map_err(broken)?;
     if let Some(selector) = selector.filter(|s| s.is_logged()) {
-        tracing::info!(target: ACCESS_LOG, "{plugin} selector success match , selector name :{}", selector.name());
+        tracing::debug!(target: ACCESS_LOG, "{plugin} selector success match , selector name :{}", selector.name());
     }
     Ok(selector)
 }
@@ -66,7 +66,7 @@ fn rule<'t, S, R>(
 ) -> Result<Option<&'t CompiledRule<R>>, Refusal> {
     let rule = selector.rule(view).map_err(broken)?;
     if let Some(rule) = rule.filter(|r| r.is_logged()) {
-        tracing::info!(target: ACCESS_LOG, "{plugin} rule success match , rule name :{}", rule.name());
+        tracing::debug!(target: ACCESS_LOG, "{plugin} rule success match , rule name :{}", rule.name());
     }
     Ok(rule)
 }

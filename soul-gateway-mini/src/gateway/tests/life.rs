@@ -210,7 +210,11 @@ async fn the_log_tells_of_a_request_in_souls_words() {
     let upstream = Upstream::named("one").await;
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
     // While there is one subscriber alone, tracing asks the thread on which a line is first reached whether anybody wants
     // it, for all threads: that of another test does not.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
@@ -229,4 +233,41 @@ async fn the_log_tells_of_a_request_in_souls_words() {
     ] {
         assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_access_log_has_a_line_for_every_request_of_all_threads() {
+    let upstream = Upstream::named("one").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let config = GatewayConfig { threads: 3, access_log: Some(path.clone()), ..config() };
+    let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
+    let mut callers = JoinSet::new();
+    for _ in 0..16 {
+        let address = running.address();
+        callers.spawn(async move {
+            let mut wire = Wire::connect(address).await;
+            for _ in 0..20 {
+                wire.send("GET /http/x?secret HTTP/1.1\r\nHost: a\r\n\r\n").await;
+                assert_eq!(wire.response_to("GET").await.status(), 200);
+            }
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller.unwrap();
+    }
+    let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
+    let count = r#"soul_gateway_requests_total{selector="/http",rule="/http/**",status="200"} 320"#;
+    assert!(metrics.contains(count), "the counts of all threads are summed: {metrics}");
+    within(running.gateway.shutdown()).await;
+    let log = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert_eq!(lines.len(), 320);
+    let expected = [("path", "/http/x"), ("rule", "/http/**"), ("upstream", &upstream.address.to_string())];
+    assert!(
+        expected.iter().all(|(name, value)| lines.iter().all(|line| line[*name] == *value)),
+        "{}",
+        lines[0]
+    );
 }

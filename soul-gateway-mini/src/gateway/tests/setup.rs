@@ -105,6 +105,8 @@ pub(super) fn config() -> GatewayConfig {
         listen: free,
         status_listen: free,
         drain_timeout: Duration::from_secs(5),
+        // So that stories can count connections; those about several say so.
+        threads: 1,
         ..GatewayConfig::default()
     }
 }

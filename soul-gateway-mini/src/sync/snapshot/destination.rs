@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicI64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -11,7 +11,10 @@ use std::{
 use http::HeaderValue;
 use soul_client::balance::Upstream;
 
-use crate::model::{Target, escape};
+use crate::{
+    model::{Target, escape},
+    shard::Counter,
+};
 
 /// One address with everything about it that a request needs, prepared. Two selectors with the same address share
 /// it, and so do snapshots one after the other.
@@ -24,8 +27,8 @@ pub(crate) struct Destination {
     /// Put in front of every path; empty but for an address such as `10.0.0.2:8188/orders`.
     prefix: Box<str>,
     suspect_until_ms: AtomicI64,
-    attempts: AtomicU64,
-    failures: AtomicU64,
+    attempts: Counter,
+    failures: Counter,
 }
 
 impl Destination {
@@ -52,8 +55,8 @@ impl Destination {
             host,
             prefix: escape::target(prefix.trim_end_matches('/')).into(),
             suspect_until_ms: AtomicI64::new(0),
-            attempts: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
+            attempts: Counter::default(),
+            failures: Counter::default(),
         })
     }
 
@@ -98,19 +101,19 @@ impl Destination {
     }
 
     pub(crate) fn count_attempt(&self) {
-        self.attempts.fetch_add(1, Relaxed);
+        self.attempts.add_one();
     }
 
     pub(crate) fn count_failure(&self) {
-        self.failures.fetch_add(1, Relaxed);
+        self.failures.add_one();
     }
 
     pub(crate) fn attempts(&self) -> u64 {
-        self.attempts.load(Relaxed)
+        self.attempts.sum()
     }
 
     pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Relaxed)
+        self.failures.sum()
     }
 }
 

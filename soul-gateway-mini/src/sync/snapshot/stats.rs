@@ -2,14 +2,13 @@
 //! are handed from one snapshot to the next.
 
 use std::{
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
 use http::StatusCode;
+
+use crate::shard::Sharded;
 
 /// Statuses that are counted one by one; all others are counted by their class.
 const KNOWN: [u16; 28] = [
@@ -20,30 +19,37 @@ const KNOWN: [u16; 28] = [
 /// The classes, as labels.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-type StatusCounters = [AtomicU64; KNOWN.len() + CLASSES.len()];
+struct StatusCounters([AtomicU64; KNOWN.len() + CLASSES.len()]);
+
+impl Default for StatusCounters {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(0) }; _])
+    }
+}
 
 /// Requests by the status they were answered with. Takes memory only once it counted something.
 #[derive(Debug, Default)]
 pub(crate) struct StatusStats {
-    counters: OnceLock<Box<StatusCounters>>,
+    counters: Sharded<StatusCounters>,
 }
 
 impl StatusStats {
     pub(crate) fn count(&self, status: StatusCode) {
-        let counters = self.counters.get_or_init(|| Box::new([const { AtomicU64::new(0) }; _]));
         let code = status.as_u16();
         let place = KNOWN.binary_search(&code).unwrap_or_else(|_| {
             let class = usize::from(code / 100).clamp(1, CLASSES.len());
             KNOWN.len() + class - 1
         });
-        counters[place].fetch_add(1, Relaxed);
+        self.counters.mine().0[place].fetch_add(1, Relaxed);
     }
 
     /// What was counted, by label.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (String, u64)> {
-        let counters = self.counters.get().map(|counters| counters.iter().enumerate());
-        counters.into_iter().flatten().filter_map(|(place, counter)| {
-            let count = counter.load(Relaxed);
+        let mut sums = [0; KNOWN.len() + CLASSES.len()];
+        for StatusCounters(counters) in self.counters.all() {
+            sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.load(Relaxed));
+        }
+        sums.into_iter().enumerate().filter_map(|(place, count)| {
             let label =
                 KNOWN.get(place).map_or_else(|| CLASSES[place - KNOWN.len()].to_owned(), u16::to_string);
             (count > 0).then_some((label, count))
@@ -58,7 +64,7 @@ pub(crate) const BUCKETS: [f64; 14] =
 /// How long requests took until their answer began. Takes memory only once it saw one.
 #[derive(Debug, Default)]
 pub(crate) struct DurationStats {
-    buckets: OnceLock<Box<DurationBuckets>>,
+    buckets: Sharded<DurationBuckets>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +76,7 @@ struct DurationBuckets {
 
 impl DurationStats {
     pub(crate) fn observe(&self, took: Duration) {
-        let buckets = self.buckets.get_or_init(Box::default);
+        let buckets = self.buckets.mine();
         let seconds = took.as_secs_f64();
         let place = BUCKETS.iter().position(|bound| seconds <= *bound).unwrap_or(BUCKETS.len());
         buckets.counts[place].fetch_add(1, Relaxed);
@@ -79,11 +85,14 @@ impl DurationStats {
 
     /// Sum of seconds, and the count of each bucket by its upper bound; `None` if nothing was seen.
     pub(crate) fn distribution(&self) -> Option<(f64, Vec<(f64, u64)>)> {
-        let buckets = self.buckets.get()?;
+        let (mut sums, mut sum_micros, mut seen) = ([0; BUCKETS.len() + 1], 0, false);
+        for buckets in self.buckets.all() {
+            seen = true;
+            sum_micros += buckets.sum_micros.load(Relaxed);
+            sums.iter_mut().zip(&buckets.counts).for_each(|(sum, count)| *sum += count.load(Relaxed));
+        }
         let bounds = BUCKETS.iter().copied().chain([f64::INFINITY]);
-        let counts = bounds.zip(buckets.counts.iter().map(|c| c.load(Relaxed))).collect();
-        let sum = buckets.sum_micros.load(Relaxed) as f64 / 1e6;
-        Some((sum, counts))
+        seen.then(|| (sum_micros as f64 / 1e6, bounds.zip(sums).collect()))
     }
 }
 

@@ -1,0 +1,218 @@
+//! The access log: one line for every request, if it is asked for.
+//!
+//! A line is put together by hand into a buffer of the lane, and the buffer is written when it is full and twice a second:
+//! a system call for a hundred lines, where one for each would cost as much as a tenth of the whole request.
+
+use std::{
+    fmt::Write as _,
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    net::IpAddr,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use http::{Method, StatusCode, Uri};
+
+use super::plugin::divide::now_ms;
+
+/// Bytes that are gathered before they are written.
+const BUFFER: usize = 32 * 1024;
+
+/// Name of the file that stands for the standard output.
+const STDOUT: &str = "-";
+
+/// Where the lines of all lanes go.
+#[derive(Debug)]
+pub(super) struct AccessLog {
+    place: Place,
+    /// Whether it was told that lines are lost.
+    told: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Place {
+    File(File),
+    Stdout,
+}
+
+impl AccessLog {
+    /// Opens a file to add to, or the standard output for `-`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let place = if path == Path::new(STDOUT) {
+            Place::Stdout
+        } else {
+            Place::File(OpenOptions::new().create(true).append(true).open(path)?)
+        };
+        Ok(Self { place, told: AtomicBool::new(false) })
+    }
+
+    fn write(&self, lines: &[u8]) {
+        let written = match &self.place {
+            Place::File(file) => { file }.write_all(lines),
+            Place::Stdout => io::stdout().lock().write_all(lines),
+        };
+        match written {
+            Ok(()) => self.told.store(false, Relaxed),
+            Err(error) if !self.told.swap(true, Relaxed) => {
+                tracing::warn!(%error, "lines of the access log are lost");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// The lines of one lane that are not written yet.
+#[derive(Debug)]
+pub(super) struct Lines {
+    log: Option<Arc<AccessLog>>,
+    buffer: Mutex<String>,
+}
+
+/// What a line tells.
+pub(super) struct Entry<'a> {
+    pub(super) peer: IpAddr,
+    pub(super) method: &'a Method,
+    pub(super) uri: &'a Uri,
+    pub(super) status: StatusCode,
+    pub(super) selector: Option<&'a str>,
+    pub(super) rule: Option<&'a str>,
+    pub(super) upstream: Option<&'a str>,
+    pub(super) retries: u32,
+    pub(super) elapsed: Duration,
+}
+
+impl Lines {
+    pub(super) fn new(log: Option<Arc<AccessLog>>) -> Self {
+        Self { log, buffer: Mutex::default() }
+    }
+
+    /// Whether anybody wants lines.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&self, entry: &Entry<'_>) {
+        let Some(log) = &self.log else { return };
+        let mut buffer = self.lock();
+        entry.write(&mut buffer);
+        if buffer.len() >= BUFFER {
+            log.write(buffer.as_bytes());
+            buffer.clear();
+        }
+    }
+
+    /// Writes what there is.
+    pub(super) fn flush(&self) {
+        let Some(log) = &self.log else { return };
+        let mut buffer = self.lock();
+        if !buffer.is_empty() {
+            log.write(buffer.as_bytes());
+            buffer.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, String> {
+        // A line that was cut short by a panic is the worst that can be in there.
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry<'_> {
+    /// One JSON object and the end of a line.
+    fn write(&self, line: &mut String) {
+        // OK to ignore, here and below: a `String` takes everything.
+        let _ = write!(line, r#"{{"time_ms":{},"peer":"{}","method":"#, now_ms(), self.peer);
+        text(line, self.method.as_str());
+        line.push_str(r#","path":"#);
+        text(line, self.uri.path());
+        let _ = write!(line, r#","status":{}"#, self.status.as_u16());
+        for (name, value) in [("selector", self.selector), ("rule", self.rule), ("upstream", self.upstream)] {
+            if let Some(value) = value {
+                let _ = write!(line, r#","{name}":"#);
+                text(line, value);
+            }
+        }
+        let micros = self.elapsed.as_micros();
+        let (millis, rest) = (micros / 1000, micros % 1000);
+        let _ = writeln!(line, r#","retries":{},"elapsed_ms":{millis}.{rest:03}}}"#, self.retries);
+    }
+}
+
+/// A text in quotes, such that no caller can end it, or the line.
+fn text(line: &mut String, text: &str) {
+    line.push('"');
+    let mut plain = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b'"' || byte == b'\\' || byte < 0x20 || byte == 0x7f {
+            line.push_str(&text[plain..at]);
+            let _ = write!(line, "\\u{byte:04x}");
+            plain = at + 1;
+        }
+    }
+    line.push_str(&text[plain..]);
+    line.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_object_whatever_a_caller_sends() {
+        let uri: Uri = "/a\"},\\x?secret".parse().unwrap();
+        let entry = Entry {
+            peer: "::1".parse().unwrap(),
+            method: &Method::GET,
+            uri: &uri,
+            status: StatusCode::OK,
+            selector: Some("line\nend"),
+            rule: None,
+            upstream: Some("10.0.0.2:8188"),
+            retries: 1,
+            elapsed: Duration::from_micros(12_034),
+        };
+        let mut line = String::new();
+        entry.write(&mut line);
+        assert_eq!(line.matches('\n').count(), 1);
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(value["path"], "/a\"},\\x", "the query is nobody's business");
+        assert_eq!((&value["selector"], value["elapsed_ms"].as_f64()), (&"line\nend".into(), Some(12.034)));
+        assert_eq!(value.get("rule"), None);
+    }
+
+    #[test]
+    fn lines_are_written_when_there_are_many_and_when_they_are_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
+        let lines = Lines::new(Some(Arc::new(AccessLog::open(&path).unwrap())));
+        let uri: Uri = "/x".parse().unwrap();
+        let entry = Entry {
+            peer: "::1".parse().unwrap(),
+            method: &Method::GET,
+            uri: &uri,
+            status: StatusCode::OK,
+            selector: None,
+            rule: None,
+            upstream: None,
+            retries: 0,
+            elapsed: Duration::ZERO,
+        };
+        lines.add(&entry);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+        lines.flush();
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+        (0..BUFFER).for_each(|_| lines.add(&entry));
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written.ends_with("}\n") && written.len() > BUFFER);
+        assert!(!Lines::new(None).are_wanted());
+    }
+}

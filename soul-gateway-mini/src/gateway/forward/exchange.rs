@@ -1,0 +1,186 @@
+//! One exchange: a request goes out on a connection, the head of its answer comes in.
+//!
+//! Both directions are looked after at once, all in the task of the request: an upstream may answer before it took the
+//! whole body, and must not be held up by it.
+
+use std::{
+    future::poll_fn,
+    io,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::Method;
+use tokio::time::Instant;
+
+use super::{
+    answer::{self, Head, Parsed, Unreadable},
+    link::Link,
+    upload::{Awaited, CallerFault, PushError, Upload},
+};
+use crate::gateway::alarm::Alarm;
+
+/// How long an upstream is waited for that was asked whether it wants the body. Many never say, and a caller may be left
+/// waiting by them no longer than it would wait by itself (RFC 9110, section 10.1.1).
+const CONTINUE_AFTER: Duration = Duration::from_secs(1);
+
+/// Why no answer came.
+pub(super) enum SendError {
+    /// The upstream broke off.
+    Broken(io::Error),
+    /// What came is no answer.
+    Unreadable(Unreadable),
+    /// The caller did not send its body as it should.
+    Caller(CallerFault),
+    /// The time was over.
+    Late,
+}
+
+/// How long an exchange may take.
+///
+/// The time a rule allows is meant for the upstream. So it runs anew from whatever of the body was passed on, and stands
+/// still while the gateway waits for the caller, whose pauses have a limit of their own.
+#[derive(Clone, Copy)]
+pub(super) struct Times<'a> {
+    pub(super) alarm: &'a Alarm,
+    /// Until when the upstream may take, should the body add nothing to it.
+    pub(super) deadline: Instant,
+    pub(super) timeout: Duration,
+    /// How long the caller may pause.
+    pub(super) pause: Duration,
+}
+
+/// Sends what was written into the link and the body, and gives the head of the answer.
+pub(super) async fn exchange(
+    link: &mut Link,
+    method: &Method,
+    upload: &mut Option<Upload>,
+    times: Times<'_>,
+) -> Result<Box<Head>, SendError> {
+    times.alarm.set(times.deadline);
+    let mut exchange =
+        Exchange { link, method, upload, times, pushing: true, broken: None, told: None, looked: 0 };
+    let outcome = poll_fn(|cx| exchange.poll(cx)).await;
+    times.alarm.clear();
+    outcome
+}
+
+struct Exchange<'a> {
+    link: &'a mut Link,
+    method: &'a Method,
+    upload: &'a mut Option<Upload>,
+    times: Times<'a>,
+    /// Whether part of the request is still to be written.
+    pushing: bool,
+    /// Why the upstream took no more of the request. It may have answered all the same.
+    broken: Option<io::Error>,
+    /// What the alarm was last told: who is waited for, and how much of the body had gone by then.
+    told: Option<(Awaited, u64)>,
+    /// How much of what came was looked at, and is no whole head.
+    looked: usize,
+}
+
+impl Exchange<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<Head>, SendError>> {
+        loop {
+            if self.pushing {
+                self.push(cx)?;
+            }
+            let released = match self.pull(cx) {
+                Poll::Ready(Ok(Some(head))) => return Poll::Ready(Ok(head)),
+                Poll::Ready(Ok(None)) => true,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => self.watch_time()?,
+            };
+            if !released {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn push(&mut self, cx: &mut Context<'_>) -> Result<(), SendError> {
+        let pushed = match self.upload {
+            Some(upload) => upload.poll_push(self.link, cx),
+            None => self.link.poll_write(cx, &mut [&[]; 3]).map_err(PushError::Upstream),
+        };
+        match pushed {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(PushError::Caller(fault))) => return Err(SendError::Caller(fault)),
+            Poll::Ready(Err(PushError::Upstream(error))) if !self.link.wrote() => {
+                return Err(SendError::Broken(error));
+            }
+            Poll::Ready(Err(PushError::Upstream(error))) => self.broken = Some(error),
+        }
+        self.pushing = false;
+        Ok(())
+    }
+
+    /// Reads on; `None` if the upstream wants the body that it was asked about.
+    fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Box<Head>>, SendError>> {
+        loop {
+            // Without the end of another line there is nothing new to see.
+            if self.link.input[self.looked..].contains(&b'\n')
+                || self.looked == 0 && !self.link.input.is_empty()
+            {
+                match answer::parse(&mut self.link.input, self.method).map_err(SendError::Unreadable)? {
+                    Parsed::Final(head) => return Poll::Ready(Ok(Some(head))),
+                    Parsed::Interim => {
+                        self.looked = 0;
+                        if let Some(upload) = self.upload.as_mut().filter(|u| u.awaits() == Awaited::Continue)
+                        {
+                            upload.release();
+                            return Poll::Ready(Ok(None));
+                        }
+                        continue;
+                    }
+                    Parsed::Partial => {}
+                }
+            }
+            self.looked = self.link.input.len();
+            if self.looked > answer::MAX_HEAD {
+                return Poll::Ready(Err(SendError::Unreadable(Unreadable::TooLong)));
+            }
+            match self.link.poll_fill(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => {
+                    let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection");
+                    return Poll::Ready(Err(SendError::Broken(self.broken.take().unwrap_or_else(end))));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(SendError::Broken(error))),
+            }
+        }
+    }
+
+    /// Sets how long is waited for whom; says whether the body may go now because the upstream did not say.
+    fn watch_time(&mut self) -> Result<bool, SendError> {
+        let Some(upload) = self.upload.as_mut() else {
+            return if self.times.alarm.has_rung() { Err(SendError::Late) } else { Ok(false) };
+        };
+        let Times { alarm, timeout, pause, .. } = self.times;
+        let waits = if self.pushing { upload.awaits() } else { Awaited::Upstream };
+        let now = (waits, upload.progress());
+        if self.told != Some(now) {
+            // At first the whole time is set already.
+            let first = self.told.replace(now).is_none();
+            match waits {
+                Awaited::Upstream if first => {}
+                Awaited::Upstream => alarm.set(Instant::now() + timeout),
+                Awaited::Caller => alarm.set_pause(pause),
+                Awaited::Continue => alarm.set(Instant::now() + timeout.min(CONTINUE_AFTER)),
+            }
+            return Ok(false);
+        }
+        match waits {
+            _ if !alarm.has_rung() => Ok(false),
+            Awaited::Upstream => Err(SendError::Late),
+            Awaited::Caller => Err(SendError::Caller(CallerFault::Stalled)),
+            Awaited::Continue if timeout <= CONTINUE_AFTER => Err(SendError::Late),
+            Awaited::Continue => {
+                upload.release();
+                Ok(true)
+            }
+        }
+    }
+}

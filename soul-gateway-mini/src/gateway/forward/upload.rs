@@ -1,0 +1,234 @@
+//! The body of a request on its way to the upstream: passed on frame by frame, never gathered, so that a slow upstream
+//! slows the caller.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Body as _;
+use hyper::body::Incoming;
+
+use super::{
+    headers::{self, Announced},
+    link::Link,
+};
+
+/// What a caller did wrong while it sent its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallerFault {
+    /// It left.
+    Left,
+    /// It sent what is no body.
+    Malformed,
+    /// It paused for longer than is allowed.
+    Stalled,
+}
+
+impl CallerFault {
+    fn of(error: &hyper::Error) -> Self {
+        let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+        let malformed =
+            |io: &io::Error| matches!(io.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+        if cause.is_some_and(malformed) { Self::Malformed } else { Self::Left }
+    }
+}
+
+/// Why a request was not sent.
+pub(super) enum PushError {
+    /// The upstream takes no more.
+    Upstream(io::Error),
+    /// The caller sends no more.
+    Caller(CallerFault),
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The upstream has to take what was sent.
+    Upstream,
+    /// The caller has to send more.
+    Caller,
+    /// The upstream has to say that it wants the body.
+    Continue,
+}
+
+/// A body being passed on.
+pub(super) struct Upload {
+    body: Incoming,
+    announced: Announced,
+    chunked: bool,
+    /// Whether the caller waits to be told that its body is wanted. It is told once the body is asked for here.
+    held: bool,
+    /// Of the frame that is being written: the line with its size, its bytes, the end of its line.
+    size: Vec<u8>,
+    frame: Bytes,
+    end: &'static [u8],
+    /// How much of them was written.
+    sent: usize,
+    /// Nothing more will come out of `body`.
+    read: bool,
+    /// Frames that were taken from the caller.
+    frames: u64,
+    awaits: Awaited,
+}
+
+impl Upload {
+    /// What a request brings; `None` if it has no body.
+    pub(super) fn new(body: Incoming, expects_continue: bool) -> Option<Self> {
+        if body.is_end_stream() {
+            return None;
+        }
+        let announced = body.size_hint().exact().map_or(Announced::Chunked, Announced::Length);
+        let chunked = announced == Announced::Chunked;
+        Some(Self {
+            body,
+            announced,
+            chunked,
+            held: expects_continue,
+            size: Vec::new(),
+            frame: Bytes::new(),
+            end: b"",
+            sent: 0,
+            read: false,
+            frames: 0,
+            awaits: Awaited::Upstream,
+        })
+    }
+
+    pub(super) fn announced(&self) -> Announced {
+        self.announced
+    }
+
+    /// Whether all of it is still here, so that it can be sent to another upstream.
+    pub(super) fn is_whole(&self) -> bool {
+        self.frames == 0 || self.frames == 1 && self.sent == 0
+    }
+
+    /// Whether all of it was written.
+    pub(super) fn is_done(&self) -> bool {
+        self.read && self.is_written()
+    }
+
+    /// A number that changes with whatever of it is passed on.
+    pub(super) fn progress(&self) -> u64 {
+        self.frames << 32 | self.sent as u64
+    }
+
+    pub(super) fn awaits(&self) -> Awaited {
+        self.awaits
+    }
+
+    /// The body is wanted.
+    pub(super) fn release(&mut self) {
+        self.held = false;
+    }
+
+    fn is_written(&self) -> bool {
+        self.sent == self.size.len() + self.frame.len() + self.end.len()
+    }
+
+    /// Writes what is in the link, and as much of the body as there is.
+    ///
+    /// Ready when all of it is written.
+    pub(super) fn poll_push(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<Result<(), PushError>> {
+        loop {
+            if self.is_written() && !self.read && !self.held {
+                // The first frame goes out together with the head, if it is there already.
+                match Pin::new(&mut self.body).poll_frame(cx) {
+                    Poll::Ready(frame) => self.take(frame)?,
+                    Poll::Pending => {
+                        self.awaits = Awaited::Upstream;
+                        ready!(self.poll_write(link, cx))?;
+                        self.awaits = Awaited::Caller;
+                        return Poll::Pending;
+                    }
+                }
+            }
+            self.awaits = Awaited::Upstream;
+            ready!(self.poll_write(link, cx))?;
+            if self.read {
+                return Poll::Ready(Ok(()));
+            }
+            if self.held {
+                self.awaits = Awaited::Continue;
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn poll_write(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<Result<(), PushError>> {
+        let mut skipped = self.sent;
+        let mut pieces = [&self.size[..], &self.frame[..], self.end].map(|piece| {
+            let of_it = skipped.min(piece.len());
+            skipped -= of_it;
+            &piece[of_it..]
+        });
+        let all = self.size.len() + self.frame.len() + self.end.len();
+        let written = link.poll_write(cx, &mut pieces);
+        self.sent = all - pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        written.map_err(PushError::Upstream)
+    }
+
+    /// Makes what the caller sent the next to be written.
+    fn take(
+        &mut self,
+        frame: Option<Result<http_body::Frame<Bytes>, hyper::Error>>,
+    ) -> Result<(), PushError> {
+        (self.sent, self.end, self.frame) = (0, b"", Bytes::new());
+        self.size.clear();
+        let frame = match frame {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                self.read = true;
+                return Err(PushError::Caller(CallerFault::of(&error)));
+            }
+            None => {
+                self.finish(None);
+                return Ok(());
+            }
+        };
+        self.frames += 1;
+        match frame.into_data() {
+            Ok(data) => {
+                // An empty chunk would be the last one.
+                if self.chunked && !data.is_empty() {
+                    use io::Write as _;
+                    // OK to ignore: a vector takes everything.
+                    let _ = write!(self.size, "{:x}\r\n", data.len());
+                    self.end = b"\r\n";
+                }
+                self.frame = data;
+                if self.body.is_end_stream() {
+                    self.last();
+                }
+            }
+            Err(frame) => self.finish(frame.into_trailers().ok()),
+        }
+        Ok(())
+    }
+
+    /// The frame at hand is the last one, so what ends the body goes along with it.
+    fn last(&mut self) {
+        self.read = true;
+        if self.chunked {
+            self.end = if self.frame.is_empty() { b"0\r\n\r\n" } else { b"\r\n0\r\n\r\n" };
+        }
+    }
+
+    /// The body has ended, with these trailers.
+    fn finish(&mut self, trailers: Option<HeaderMap>) {
+        self.read = true;
+        if !self.chunked {
+            return;
+        }
+        self.size.extend_from_slice(b"0\r\n");
+        for (name, value) in trailers.iter().flatten().filter(|(name, _)| headers::may_trail(name)) {
+            headers::line(&mut self.size, name.as_str(), value.as_bytes());
+        }
+        self.end = b"\r\n";
+    }
+}

@@ -1,0 +1,217 @@
+//! Lanes: a gateway works in as many as there are cores, and they share as little as they can.
+//!
+//! A lane is a thread with a runtime of its own, a listener of its own at the common address, connections of its own to
+//! the upstreams, and a copy of its own of what says which configuration serves. A request stays in its lane from its
+//! first byte to its last, so nothing of it ever goes from core to core. What lanes have in common is read by all and
+//! written at a change of the configuration; and the number of requests in flight at an upstream, which `balance` needs
+//! to be one number.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    runtime::{Builder, Runtime},
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
+
+use super::{access::Lines, forward::Client};
+use crate::{
+    shard,
+    sync::{CachedSnapshot, ConfigSync, Snapshot},
+};
+
+/// Pause between two looks at what has been idle for too long.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Connections that wait to be accepted, in the system's queue.
+const BACKLOG: u32 = 1024;
+
+/// How long lookups of names, which cannot be stopped, are waited for at the end.
+const LEFTOVERS: Duration = Duration::from_millis(100);
+
+/// What one thread has to itself.
+pub(super) struct Lane {
+    client: Arc<Client>,
+    serving: Mutex<Serving>,
+    lines: Lines,
+    /// Whether no more requests are to be taken. Looked at with every one of them, unlike a token with its lock.
+    draining: AtomicBool,
+}
+
+/// The serving configuration as this lane knows it.
+struct Serving {
+    cached: CachedSnapshot,
+    held: Option<Arc<Held>>,
+}
+
+/// A snapshot that requests of one lane hold on to: counting them in and out touches memory of this lane only.
+pub(super) struct Held(Arc<Snapshot>);
+
+impl std::ops::Deref for Held {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        &self.0
+    }
+}
+
+impl Lane {
+    pub(super) fn new(sync: &ConfigSync, client: Client, lines: Lines) -> Self {
+        Self {
+            client: Arc::new(client),
+            serving: Mutex::new(Serving { cached: sync.cached(), held: None }),
+            lines,
+            draining: AtomicBool::new(false),
+        }
+    }
+
+    /// Its connections to upstreams.
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Its part of the access log.
+    pub(super) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// The configuration to serve by, from now to the end of one request; `None` before the first.
+    pub(super) fn snapshot(&self) -> Option<Arc<Held>> {
+        // Nobody else ever wants it: the lock is there because the compiler cannot know.
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Serving { cached, held } = &mut *serving;
+        let latest = cached.load().as_ref()?;
+        match held {
+            Some(held) if Arc::ptr_eq(&held.0, latest) => {}
+            _ => *held = Some(Arc::new(Held(Arc::clone(latest)))),
+        }
+        held.clone()
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Notes that no more requests are to be taken.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Relaxed);
+    }
+
+    /// Closes what has been idle for too long, writes log lines and lets go of configurations that serve no more, again
+    /// and again.
+    async fn sweep(&self) {
+        let mut ticks = interval(SWEEP_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.client.sweep();
+            self.lines.flush();
+            drop(self.snapshot());
+        }
+    }
+
+    /// Starts the thread of this lane, in which `work` runs until it ends or `cut` is cancelled; then all that it
+    /// has spawned is dropped.
+    ///
+    /// # Errors
+    /// When the system gives no runtime or no thread.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        index: usize,
+        work: impl Future<Output = ()> + Send + 'static,
+        cut: CancellationToken,
+        owned: TaskTrackerToken,
+    ) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let lane = Arc::clone(self);
+        let logs = tracing::dispatcher::get_default(Clone::clone);
+        thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
+            shard::enter(index);
+            tracing::dispatcher::with_default(&logs, || run(runtime, &lane, work, &cut));
+            drop(owned);
+        })?;
+        Ok(())
+    }
+}
+
+fn run(runtime: Runtime, lane: &Lane, work: impl Future<Output = ()>, cut: &CancellationToken) {
+    runtime.block_on(async {
+        let both = async { tokio::join!(work, lane.sweep()) };
+        cut.run_until_cancelled(both).await;
+    });
+    lane.client.close_idle();
+    runtime.shutdown_timeout(LEFTOVERS);
+    lane.lines.flush();
+}
+
+/// A port that is taken and not open yet, for one lane.
+pub(super) struct Port(TcpSocket);
+
+impl Port {
+    /// Takes the port once for every lane.
+    ///
+    /// Where the system spreads connections over several listeners at one address, each lane has its own. Elsewhere the
+    /// lanes would take them from each other, so there is one lane that listens.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on, for one because somebody else does.
+    pub(super) fn take(address: SocketAddr, lanes: usize) -> io::Result<(SocketAddr, Vec<Self>)> {
+        // Alone first, without sharing: that another gateway listens there already must not go unnoticed.
+        let alone = socket(address, false)?;
+        let address = alone.local_addr()?;
+        if !SPREADS || lanes == 1 {
+            return Ok((address, vec![Self(alone)]));
+        }
+        let ports = (0..lanes).map(|_| socket(address, true).map(Self)).collect::<io::Result<_>>()?;
+        Ok((address, ports))
+    }
+
+    /// Opens it; to be called in the lane.
+    pub(super) fn open(self) -> io::Result<TcpListener> {
+        self.0.listen(BACKLOG)
+    }
+}
+
+/// Whether the system spreads connections over listeners at one address.
+pub(super) const SPREADS: bool = cfg!(target_os = "linux");
+
+fn socket(address: SocketAddr, shared: bool) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of the process before this one may linger; elsewhere the option means another thing.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    #[cfg(target_os = "linux")]
+    socket.set_reuseport(shared)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = shared;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_is_taken_once_for_all_lanes_and_never_from_somebody_else() {
+        let free = "127.0.0.1:0".parse().unwrap();
+        let (address, ports) = Port::take(free, 3).unwrap();
+        let listeners: Vec<_> = ports.into_iter().map(|port| port.open().unwrap()).collect();
+        assert_eq!(listeners.len(), if SPREADS { 3 } else { 1 });
+        assert!(listeners.iter().all(|listener| listener.local_addr().unwrap() == address));
+        for lanes in [1, 3] {
+            let taken = Port::take(address, lanes).err().map(|error| error.kind());
+            assert_eq!(taken, Some(io::ErrorKind::AddrInUse));
+        }
+    }
+}
