@@ -6,6 +6,7 @@ mod balance;
 mod change;
 mod errors;
 mod example;
+mod leave;
 mod probe;
 mod process;
 mod registration;

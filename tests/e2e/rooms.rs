@@ -20,7 +20,7 @@ const PURE: [&str; 6] = [
     "soul-client/src/wire",
     "soul-gateway-mini/src/model",
     "soul-gateway-mini/src/admin/store",
-    "soul-gateway-mini/src/admin/register/plan.rs",
+    "soul-gateway-mini/src/admin/register/plan",
 ];
 
 /// What only I/O, clocks and looks at the machine are made of.

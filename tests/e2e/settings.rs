@@ -175,6 +175,50 @@ async fn the_token_of_the_api_comes_from_a_file_or_a_variable_and_is_never_told(
     assert_refused(&nowhere, &["`/nowhere/token` (`--api-token-file`)"]);
 }
 
+#[tokio::test]
+async fn the_password_of_shenyus_clients_comes_from_a_file_or_a_variable_and_is_never_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("password");
+    std::fs::write(&path, "s3cret of the file \n").unwrap();
+    for (variable, value, password) in [
+        ("SOUL_SHENYU_PASSWORD_FILE", text(&path), "s3cret of the file "),
+        ("SOUL_SHENYU_PASSWORD", "s3cret-of-the-variable", "s3cret-of-the-variable"),
+    ] {
+        let args = ["admin", "--data-dir", "memory", "--admin-listen", "127.0.0.1:0", "--log-level", "trace"];
+        let user = ["--shenyu-user", "rust", "--shenyu-token-life", "60"];
+        let mut admin = program().env(variable, value).start(&[&args[..], &user].concat()).await;
+        let http = client();
+        let login = format!("{}/platform/login", admin.address("admin"));
+        let ask = async |user: &str, password: &str| {
+            let query = format!("userName={user}&password={}", password.replace(' ', "%20"));
+            let answer = http.get(format!("{login}?{query}")).send().await.unwrap();
+            let answer: serde_json::Value = answer.json().await.unwrap();
+            answer
+        };
+        assert_eq!(ask("rust", password).await["data"]["expiredTime"], 60_000, "{variable}");
+        assert_eq!(ask("admin", password).await["code"], 500, "{variable}");
+        assert_eq!(ask("rust", "s3cret").await["code"], 500, "{variable}");
+        let register = format!("{}/shenyu-client/register-uri", admin.address("admin"));
+        assert_eq!(http.post(register).body("{}").send().await.unwrap().status(), 401, "{variable}");
+        admin.signal("TERM").await;
+        let (_, log) = admin.ended_within(DEADLINE).await;
+        assert!(!log.contains("s3cret"), "{log}");
+    }
+
+    let both = program().env("SOUL_SHENYU_PASSWORD", "a");
+    let both = both.run(&["admin", "--shenyu-password-file", text(&path)]).await;
+    assert_refused(&both, &["--shenyu-password-file", "--shenyu-password"]);
+    let nowhere = program().run(&["admin", "--shenyu-password-file", "/nowhere/password"]).await;
+    assert_refused(&nowhere, &["`/nowhere/password` (`--shenyu-password-file`)"]);
+    for empty in ["", "\n"] {
+        std::fs::write(&path, empty).unwrap();
+        let empty = program().run(&["admin", "--shenyu-password-file", text(&path)]).await;
+        assert_refused(&empty, &["--shenyu-password-file", "not empty"]);
+    }
+    let blank = program().run(&["admin", "--shenyu-namespace", " "]).await;
+    assert_refused(&blank, &["--shenyu-namespace", "not blank"]);
+}
+
 /// The table of settings in the README, which nobody has to keep by hand: what `--help` says.
 #[tokio::test]
 async fn the_readme_lists_every_setting_as_the_help_does() {

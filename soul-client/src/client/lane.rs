@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Kind},
     plan::{Dialect, RegistrationPlan},
     transport::{Message, Transport},
+    wire::soul::paths::OFFLINE,
 };
 
 /// Everything the loop owns.
@@ -62,7 +63,11 @@ impl<T: Transport> Lane<T> {
             self.rest(wait).await;
         }
         let lane = self.crew.lane;
-        let farewell = |(admin, url)| Farewell { admin, lane, url, messages: self.leaves.clone() };
+        let farewell = |(admin, url): (usize, String)| {
+            let takes = self.dialect.shenyu().is_some() || self.crew.transport.takes_farewell(&url);
+            let messages = if takes { self.leaves.clone() } else { Vec::new() };
+            Farewell { admin, lane, url, messages }
+        };
         self.crew.told().into_iter().map(farewell).collect()
     }
 
@@ -169,6 +174,8 @@ impl<T: Transport> Lane<T> {
             instance.leave().map(|leave| message(dialect, leave.endpoint, &leave.body))
         });
         self.leaves = leaves.collect();
+        let farewells = plan.farewells().into_iter();
+        self.leaves.extend(farewells.map(|of| message(dialect, OFFLINE, of.body())));
     }
 
     /// Says that the instance is still there; whether nothing is to be done about the answer.

@@ -59,7 +59,8 @@ pub(super) async fn say<T: Transport + Clone>(
                 error.chain()
             ),
         }
-        status.send_modify(|status| status.left(farewell.admin, farewell.lane, result));
+        let told = !farewell.messages.is_empty();
+        status.send_modify(|status| status.left(farewell.admin, farewell.lane, told, result));
     }
 }
 

@@ -177,7 +177,8 @@ impl SoulClient {
     /// first word of this leaves. It takes no longer than [`ClientConfig::shutdown_timeout`] and
     /// [`ClientConfig::offline_timeout`] together. The port should stay open for the few seconds that gateways need
     /// to hear of it, and close then. Soul and ShenYu before 2.4.3 know no such message: their probe finds the
-    /// closed port.
+    /// closed port. An admin that says so when it accepts a registration, as this project's does, is told in Soul's
+    /// dialects, too.
     ///
     /// # Errors
     /// When an admin that was told of this instance did not take the message; its probe will then find out. When

@@ -9,7 +9,7 @@ use crate::{
     address::Announced,
     config::AdminsRule,
     error::{Error, Kind},
-    plan::{Dialect, Instance, Registration, RegistrationPlan, ShenyuVersion},
+    plan::{Dialect, Instance, Registration, RegistrationPlan},
 };
 
 /// A picture of everything that is registered, and of what is not.
@@ -26,6 +26,8 @@ pub struct Status {
     settled: Vec<Vec<bool>>,
     /// Admins that did not take the message that this instance leaves.
     stayed: Vec<usize>,
+    /// An admin took the message that this instance leaves.
+    was_told: bool,
     stopped: bool,
 }
 
@@ -143,10 +145,7 @@ impl Status {
     /// Whether an admin took the message that this instance leaves, so that gateways will hear of it.
     #[must_use]
     pub fn was_told_to_leave(&self) -> bool {
-        let took = |admin: &AdminStatus| {
-            admin.is_offline() && admin.dialect.shenyu().is_some_and(ShenyuVersion::takes_a_farewell)
-        };
-        self.admins.iter().any(took)
+        self.was_told
     }
 
     /// Whether the client was shut down.
@@ -200,7 +199,7 @@ impl Status {
             last_error: None,
         };
         let admins = urls.iter().map(admin).collect();
-        Self { admins, admins_rule, panics: 0, settled, stayed: Vec::new(), stopped: false }
+        Self { admins, admins_rule, panics: 0, settled, stayed: Vec::new(), was_told: false, stopped: false }
     }
 
     /// What these admins are told from now on; what they were told before counts no more.
@@ -230,9 +229,10 @@ impl Status {
         self.settled.get(lane).map_or(0, Vec::len)
     }
 
-    /// This admin was told that the instance leaves.
-    pub(super) fn left(&mut self, admin: usize, lane: usize, result: Result<(), Arc<Error>>) {
+    /// This admin counts as left; `told`: there was a message for it.
+    pub(super) fn left(&mut self, admin: usize, lane: usize, told: bool, result: Result<(), Arc<Error>>) {
         let at = SystemTime::now();
+        self.was_told |= told && result.is_ok();
         if result.is_err() {
             self.stayed.push(admin);
         }

@@ -32,7 +32,9 @@ pub use properties::Properties;
 pub use registration::{Registration, Repeat};
 pub use shenyu::{Heartbeat, Instance, Leave, ShenyuVersion};
 
-use crate::wire::soul::is_pattern;
+use std::collections::BTreeSet;
+
+use crate::wire::soul::{is_pattern, paths::SPRING_MVC_REGISTER};
 use dialect::{Draft, Mode};
 
 /// Everything one instance of a service registers, in a fixed order.
@@ -138,6 +140,18 @@ impl RegistrationPlan {
     #[must_use]
     pub fn instances(&self) -> &[Instance] {
         &self.instances
+    }
+
+    /// Those whose bodies also take the instance out, at an admin that knows
+    /// [`OFFLINE`](crate::wire::soul::paths::OFFLINE) beyond Soul: one for each selector that it is in. Empty with ShenYu,
+    /// where [`Instance::leave`] does.
+    #[must_use]
+    pub fn farewells(&self) -> Vec<&Registration> {
+        // Without a context path selectors are named by the first segment; with one all paths begin alike.
+        let selector = |r: &&Registration| r.path().split('/').find(|s| !s.is_empty()).map(str::to_owned);
+        let mut told = BTreeSet::new();
+        let of_soul = self.registrations.iter().filter(|r| r.endpoint() == Some(SPRING_MVC_REGISTER));
+        of_soul.filter(|registration| told.insert(selector(registration))).collect()
     }
 
     /// What was declared again and is therefore left out; a Java client would send it too.

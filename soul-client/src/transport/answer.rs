@@ -10,7 +10,10 @@ use reqwest::{
 use super::SendError;
 use crate::{
     error::{Error, Kind},
-    wire::shenyu::{AdminAnswer, CODE_BAD_TOKEN, SUCCESS},
+    wire::{
+        shenyu::{AdminAnswer, CODE_BAD_TOKEN, SUCCESS},
+        soul::paths::{EXTENSION_OFFLINE, EXTENSIONS_HEADER},
+    },
 };
 
 /// No admin says more than this; a body that goes on is some other server's.
@@ -24,14 +27,18 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     content_type: Option<String>,
     location: Option<String>,
+    /// What the admin knows beyond Soul.
+    extensions: Option<String>,
     body: String,
 }
 
 impl Answer {
     pub(super) async fn read(mut response: reqwest::Response) -> Result<Self, reqwest::Error> {
-        let header =
-            |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let (content_type, location) = (header(CONTENT_TYPE), header(LOCATION));
+        let header = |name: &str| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let (content_type, location) = (header(CONTENT_TYPE.as_str()), header(LOCATION.as_str()));
+        let extensions = header(EXTENSIONS_HEADER);
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             body.extend_from_slice(&chunk);
@@ -40,7 +47,7 @@ impl Answer {
             }
         }
         let body = String::from_utf8_lossy(&body).into_owned();
-        Ok(Self { status: response.status(), content_type, location, body })
+        Ok(Self { status: response.status(), content_type, location, extensions, body })
     }
 
     /// The body as JSON of an admin, if it is that.
@@ -62,6 +69,12 @@ impl Answer {
     pub(super) fn says_path_exists(&self) -> bool {
         self.status == StatusCode::METHOD_NOT_ALLOWED
             || self.message().is_some_and(|answer| answer.says_method_not_supported())
+    }
+
+    /// Whether the admin says that it can be told, in Soul's words, that an instance leaves.
+    pub(super) fn announces_offline(&self) -> bool {
+        let words = self.extensions.as_deref().unwrap_or_default();
+        words.split(',').any(|word| word.trim().eq_ignore_ascii_case(EXTENSION_OFFLINE))
     }
 
     /// Whether this is an admin's JSON.
@@ -138,8 +151,26 @@ mod tests {
     fn judge(status: u16, body: &str) -> Result<(), SendError> {
         let status = StatusCode::from_u16(status).unwrap();
         let location = Some("http://login/".to_owned());
-        let answer = Answer { status, content_type: Some("text/plain".into()), location, body: body.into() };
-        answer.judge("http://admin/x")
+        answer(status, None, body, location).judge("http://admin/x")
+    }
+
+    fn answer(status: StatusCode, extensions: Option<&str>, body: &str, location: Option<String>) -> Answer {
+        let extensions = extensions.map(str::to_owned);
+        Answer { status, content_type: Some("text/plain".into()), location, extensions, body: body.into() }
+    }
+
+    #[test]
+    fn extensions_are_words_between_commas() {
+        for (header, announced) in [
+            (None, false),
+            (Some(""), false),
+            (Some("offline"), true),
+            (Some("other, Offline"), true),
+            (Some("offline-too"), false),
+        ] {
+            let answer = answer(StatusCode::OK, header, SUCCESS, None);
+            assert_eq!(answer.announces_offline(), announced, "{header:?}");
+        }
     }
 
     #[test]

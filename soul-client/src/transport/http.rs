@@ -1,6 +1,13 @@
 //! Over HTTP/1.1, as the Java clients do.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use reqwest::{
     header::{CONTENT_TYPE, HeaderValue},
@@ -33,6 +40,8 @@ pub(crate) struct HttpTransport {
     client: reqwest::Client,
     /// By address of the admin.
     sessions: Arc<HashMap<String, Session>>,
+    /// By address of the admin: whether it takes a farewell in Soul's words.
+    farewells: Arc<HashMap<String, AtomicBool>>,
 }
 
 impl HttpTransport {
@@ -68,7 +77,9 @@ impl HttpTransport {
         let session =
             |url: &str| (url.to_owned(), Session::new(url, config.credentials().cloned(), meter.clone()));
         let sessions = Arc::new(config.admin_urls().map(session).collect());
-        Ok(Self { client, sessions })
+        let farewells = config.admin_urls().map(|url| (url.to_owned(), AtomicBool::new(false)));
+        let farewells = Arc::new(farewells.collect());
+        Ok(Self { client, sessions, farewells })
     }
 
     /// The pool of connections, for other questions to the admins.
@@ -99,7 +110,15 @@ impl Transport for HttpTransport {
     async fn send(&self, admin: &str, message: Message) -> Result<(), SendError> {
         let url = format!("{admin}{}", message.endpoint);
         let session = self.sessions.get(admin).filter(|_| message.needs_login);
-        let Some(session) = session else { return self.post(&url, &message, None).await?.judge(&url) };
+        let Some(session) = session else {
+            let answer = self.post(&url, &message, None).await?;
+            let announced = answer.announces_offline();
+            answer.judge(&url)?;
+            if let Some(takes) = self.farewells.get(admin) {
+                takes.store(announced, Ordering::Relaxed);
+            }
+            return Ok(());
+        };
 
         let token = session.token(&self.client).await?;
         let answer = self.post(&url, &message, Some(&token)).await?;
@@ -109,6 +128,10 @@ impl Transport for HttpTransport {
         // The admin was restarted with another key, or the password was changed: once more, and then as it is.
         let token = session.token_instead_of(&self.client, &token).await?;
         self.post(&url, &message, Some(&token)).await?.judge(&url)
+    }
+
+    fn takes_farewell(&self, admin: &str) -> bool {
+        self.farewells.get(admin).is_some_and(|takes| takes.load(Ordering::Relaxed))
     }
 
     async fn detect(&self, admin: &str) -> Result<Dialect, SendError> {

@@ -47,6 +47,11 @@ pub(crate) trait Transport: Send + Sync + 'static {
     /// again is safe.
     fn send(&self, admin: &str, message: Message) -> impl Future<Output = Result<(), SendError>> + Send;
 
+    /// Whether `admin` said, when it last accepted a registration, that it takes a farewell although its dialect has none.
+    fn takes_farewell(&self, _admin: &str) -> bool {
+        false
+    }
+
     /// Finds out which dialect `admin` speaks; nothing is registered by it.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
 //! The plan itself: one function a service, made of the same four steps (metadata, selector, rule, context path); and
 //! the plan of an instance that registers by itself, which is the second step alone.
 
-use soul_client::wire::soul::{
-    ConditionData, DataEventType, DivideUpstream, MetaData, MetaDataRegisterDto, RuleData, SelectorData,
-};
+mod meta_data;
+
+use soul_client::wire::soul::{ConditionData, DivideUpstream, MetaDataRegisterDto, RuleData, SelectorData};
 
 use super::{
-    Dialect, Effect, HandleFault, MetaDataEffect, MetaDataRow, Node, Plan, Refusal, Reply, Service, Stored,
-    StoredSelector, context_segment, rule_handle, rule_pattern, spring_cloud_handle,
+    Dialect, Effect, HandleFault, Node, Plan, Refusal, Reply, Service, Stored, StoredSelector,
+    context_segment, rule_handle, rule_pattern, spring_cloud_handle,
 };
 use crate::model;
 
@@ -131,95 +131,6 @@ impl Planner<'_> {
             None => _ = self.create_selector(name, vec![self.upstream()])?,
         }
         Ok(Reply::Success)
-    }
-
-    // === metadata ===
-
-    /// SpringMVC: once a path, never updated.
-    fn path_meta_data(&mut self) {
-        if self.by_path().is_some() {
-            return;
-        }
-        let data = MetaData { path: self.body.path.clone(), ..self.common_meta_data() };
-        self.create_meta_data(data, self.body.path_desc.clone());
-    }
-
-    /// SpringCloud: once a context.
-    fn context_meta_data(&mut self) {
-        let path = format!("{}/**", self.body.context_path.as_deref().unwrap_or("null"));
-        if self.stored.meta_data_by_path(&path).is_some() {
-            return;
-        }
-        let app_name = self.body.app_name.as_deref();
-        let data = MetaData {
-            path: Some(path),
-            service_name: self.body.app_name.clone(),
-            method_name: self.body.context_path.clone(),
-            ..self.common_meta_data()
-        };
-        self.create_meta_data(
-            data,
-            Some(format!("{}spring cloud meta data info", app_name.unwrap_or("null"))),
-        );
-    }
-
-    /// Dubbo, sofa, tars, grpc, and every kind of ShenYu: inserted or updated every time; says whether the row was there.
-    fn rpc_meta_data(&mut self, known: Option<MetaDataRow>) -> bool {
-        let body = self.body;
-        let mut data = MetaData {
-            path: body.path.clone(),
-            service_name: body.service_name.clone(),
-            method_name: body.method_name.clone(),
-            parameter_types: body.parameter_types.clone(),
-            rpc_ext: body.rpc_ext.clone(),
-            ..self.common_meta_data()
-        };
-        // Gateways are told what the request said: with the context path, which no row keeps, and without an id.
-        let sent = MetaData { context_path: body.context_path.clone(), ..data.clone() };
-        let kind = if known.is_some() { DataEventType::Update } else { DataEventType::Create };
-        match &known {
-            Some(row) => {
-                data.id = row.data.id.clone();
-                data.enabled = row.data.enabled; // the update statement leaves it alone
-            }
-            None => data.id = Some((self.ids)()),
-        }
-        let row = MetaDataRow { data, path_desc: body.path_desc.clone() };
-        if known.as_ref() != Some(&row) {
-            self.effects.push(Effect::MetaData(Box::new(MetaDataEffect { row, sent, kind })));
-        }
-        known.is_some()
-    }
-
-    fn common_meta_data(&self) -> MetaData {
-        MetaData {
-            app_name: self.body.app_name.clone(),
-            rpc_type: self.body.rpc_type.clone(),
-            enabled: Some(self.body.enabled),
-            ..MetaData::default()
-        }
-    }
-
-    fn create_meta_data(&mut self, data: MetaData, path_desc: Option<String>) {
-        let data = MetaData { id: Some((self.ids)()), ..data };
-        let sent = data.clone();
-        let row = MetaDataRow { data, path_desc };
-        let kind = DataEventType::Create;
-        self.effects.push(Effect::MetaData(Box::new(MetaDataEffect { row, sent, kind })));
-    }
-
-    fn by_path(&self) -> Option<MetaDataRow> {
-        self.stored.meta_data_by_path(self.body.path.as_deref()?)
-    }
-
-    fn by_method(&self) -> Option<MetaDataRow> {
-        self.stored.meta_data_by_method(self.body.service_name.as_deref(), self.body.method_name.as_deref())
-    }
-
-    fn path_taken(&self) -> bool {
-        self.by_path().is_some_and(|row| {
-            row.data.service_name != self.body.service_name || row.data.method_name != self.body.method_name
-        })
     }
 
     // === selector ===
