@@ -24,6 +24,7 @@ mod metrics;
 mod persist;
 mod problem;
 mod publish;
+mod render;
 mod serve;
 mod shared;
 mod shenyu;

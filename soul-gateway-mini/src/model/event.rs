@@ -79,9 +79,9 @@ impl ConfigData {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupImage {
     /// The entries.
-    pub data: GroupData,
+    pub data: Arc<GroupData>,
     /// The exact Gson text of the entries; long-poll clients compare its md5.
-    pub json: String,
+    pub json: Arc<String>,
     /// Lower-case hex MD5 of `json`.
     pub md5: String,
     /// The admin's clock when the text was made, milliseconds since the epoch.

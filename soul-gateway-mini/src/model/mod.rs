@@ -5,8 +5,10 @@ pub mod matching;
 
 mod event;
 mod plugin;
+mod rows;
 mod target;
 
 pub use event::{ConfigData, ConfigImage, DataEvent, GroupData, GroupImage};
 pub(crate) use plugin::{CONTEXT_PATH, DIVIDE};
+pub(crate) use rows::{address, left, places};
 pub use target::{Target, TargetError};

@@ -2,7 +2,7 @@
 
 use std::{future, sync::Arc};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, task};
 
 use super::{Learned, Source, SyncError, Update};
 use crate::model::{ConfigImage, GroupImage};
@@ -48,13 +48,16 @@ impl Source for Local {
             .filter(|(new, old)| new.md5 != old.md5)
             .map(|(new, _)| learned(new))
             .collect();
-        self.seen = Some(image);
+        if let Some(seen) = self.seen.replace(image) {
+            // The last holder of a large image takes it apart; it ends by itself, so nobody waits for it.
+            drop(task::spawn_blocking(move || drop(seen)));
+        }
         Ok(if changed.is_empty() { Update::Unchanged } else { Update::Groups(changed) })
     }
 }
 
 fn learned(group: &Arc<GroupImage>) -> Learned {
-    Learned { data: group.data.clone(), refused: Vec::new() }
+    Learned { data: Arc::clone(&group.data), refused: Vec::new() }
 }
 
 #[cfg(test)]
@@ -66,7 +69,12 @@ mod tests {
 
     fn image(revision: u64, plugin: &str) -> Arc<ConfigImage> {
         let group = |data, md5: &str| {
-            Arc::new(GroupImage { data, json: String::new(), md5: md5.to_owned(), last_modify_time: 0 })
+            Arc::new(GroupImage {
+                data: Arc::new(data),
+                json: Arc::default(),
+                md5: md5.to_owned(),
+                last_modify_time: 0,
+            })
         };
         let plugins = vec![PluginData { name: Some(plugin.to_owned()), ..PluginData::default() }];
         Arc::new(ConfigImage {
@@ -93,7 +101,8 @@ mod tests {
 
         sender.send(image(3, "waf")).unwrap();
         let Update::Groups(groups) = local.next().await.unwrap() else { panic!("one group") };
-        let [Learned { data: GroupData::Plugin(plugins), .. }] = &groups[..] else { panic!("{groups:?}") };
+        let [Learned { data, .. }] = &groups[..] else { panic!("{groups:?}") };
+        let GroupData::Plugin(plugins) = &**data else { panic!("{groups:?}") };
         assert_eq!(plugins[0].name.as_deref(), Some("waf"));
 
         drop(sender);

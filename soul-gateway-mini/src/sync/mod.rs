@@ -11,11 +11,12 @@ mod error;
 mod kept;
 mod local;
 mod long_poll;
+mod reaper;
 mod snapshot;
 mod status;
 mod task;
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use soul_client::wire::soul::ConfigGroup;
 
@@ -47,7 +48,7 @@ pub(crate) enum Update {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Learned {
     /// The entries that could be read.
-    pub(crate) data: GroupData,
+    pub(crate) data: Arc<GroupData>,
     /// The others.
     pub(crate) refused: Vec<Refused>,
 }

@@ -1,6 +1,6 @@
 //! The one task that owns the configuration: source to data, data to snapshot.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, mem, sync::Arc};
 
 use arc_swap::{ArcSwapOption, Cache};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError, SyncStatus,
-    Update,
+    Update, reaper::Reaper,
 };
 use crate::{causes::chain, model::ConfigData};
 
@@ -49,6 +49,7 @@ impl ConfigSync {
             unread: Vec::new(),
             snapshot: Arc::clone(&snapshot),
             status,
+            reaper: Reaper::start(tasks),
         };
         tasks.spawn(async move {
             stop.run_until_cancelled_owned(owner.run()).await;
@@ -94,6 +95,8 @@ struct Owner<S> {
     unread: Vec<Refused>,
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     status: watch::Sender<SyncStatus>,
+    /// Takes what requests may still hold.
+    reaper: Reaper,
 }
 
 impl<S: Source> Owner<S> {
@@ -122,26 +125,41 @@ impl<S: Source> Owner<S> {
 
     async fn learned(&mut self, update: Update) {
         let from = self.source.describe();
-        match update {
-            Update::Refresh(all) => {
-                self.unread.clear();
-                let data = Arc::new(gather(ConfigData::default(), all, &mut self.unread));
-                // What is served is this already, for example after an admin was away for a while.
-                let same = *data == *self.data && self.built;
-                self.data = data;
-                if !same {
-                    self.rebuild(Origin::Admin(from.clone())).await;
-                }
-            }
-            Update::Groups(groups) => {
-                let data = std::mem::take(&mut self.data);
-                let data = gather(Arc::unwrap_or_clone(data), groups, &mut self.unread);
-                self.data = Arc::new(data);
-                self.rebuild(Origin::Admin(from.clone())).await;
-            }
-            Update::Unchanged => {}
+        if update != Update::Unchanged && self.gathered(update).await {
+            self.rebuild(Origin::Admin(from.clone())).await;
         }
         self.reached(from);
+    }
+
+    /// Puts an update to the data, aside: large groups take a while to compare and to copy. Tells whether a snapshot
+    /// has to be built of it.
+    async fn gathered(&mut self, update: Update) -> bool {
+        let (before, mut unread, built) = (Arc::clone(&self.data), mem::take(&mut self.unread), self.built);
+        let gathered = task::spawn_blocking(move || match update {
+            Update::Refresh(all) => {
+                unread.clear();
+                let data = gather(ConfigData::default(), all, &mut unread);
+                // What is served is this already, for example after an admin was away for a while.
+                let same = data == *before && built;
+                (data, unread, same)
+            }
+            Update::Groups(groups) => (gather((*before).clone(), groups, &mut unread), unread, false),
+            Update::Unchanged => ((*before).clone(), unread, true),
+        })
+        .await;
+        match gathered {
+            Ok((data, unread, same)) => {
+                self.unread = unread;
+                let before = mem::replace(&mut self.data, Arc::new(data));
+                self.reaper.take(before);
+                !same
+            }
+            Err(error) => {
+                tracing::error!(%error, "a configuration could not be taken in, the last one keeps serving");
+                self.built = false;
+                false
+            }
+        }
     }
 
     /// Builds the next snapshot aside, off the threads that serve requests, and swaps it in.
@@ -165,6 +183,9 @@ impl<S: Source> Owner<S> {
         report(&snapshot, previous.as_deref(), &origin);
         let revision = snapshot.revision();
         self.snapshot.store(Some(snapshot));
+        if let Some(previous) = previous {
+            self.reaper.take(previous);
+        }
         self.kept = None;
         if let (Origin::Admin(_), Some(keep)) = (&origin, &self.keep) {
             keep.send_replace(Arc::clone(&self.data));
@@ -232,7 +253,7 @@ fn gather(mut data: ConfigData, groups: Vec<Learned>, unread: &mut Vec<Refused>)
         let kind: ConfigGroup = group.group();
         unread.retain(|entry| entry.group != kind);
         unread.extend(refused);
-        data.replace(group);
+        data.replace(Arc::unwrap_or_clone(group));
     }
     data
 }

@@ -70,7 +70,7 @@ async fn live_upstreams_are_probed() {
     let mut image = running.admin.image();
     let handle = |image: &crate::model::ConfigImage| {
         let crate::model::GroupData::Selector(list) =
-            &image.group(soul_client::wire::soul::ConfigGroup::Selector).data
+            &*image.group(soul_client::wire::soul::ConfigGroup::Selector).data
         else {
             return String::new();
         };

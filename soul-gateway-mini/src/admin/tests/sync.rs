@@ -70,7 +70,7 @@ async fn fetch_writes_nulls_and_the_texts_of_the_image() {
     let group = &read.data.unwrap()[&ConfigGroup::Plugin];
     let plugins = image.group(ConfigGroup::Plugin);
     assert_eq!((&group.md5, group.last_modify_time), (&plugins.md5, plugins.last_modify_time));
-    assert_eq!(GroupData::Plugin(group.data.clone()), plugins.data);
+    assert_eq!(GroupData::Plugin(group.data.clone()), *plugins.data);
     assert!(text.contains(r#"{"id":"1","name":"sign","config":null,"role":1,"enabled":false}"#), "{text}");
 }
 

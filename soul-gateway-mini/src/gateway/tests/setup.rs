@@ -84,7 +84,7 @@ pub(super) fn service(addresses: &[SocketAddr], rule_handle: &str) -> ConfigData
 pub(super) fn image(data: &ConfigData) -> Arc<ConfigImage> {
     let group = |data: GroupData| {
         let md5 = md5_hex(&format!("{data:?}"));
-        Arc::new(GroupImage { data, json: String::new(), md5, last_modify_time: 0 })
+        Arc::new(GroupImage { data: Arc::new(data), json: Arc::default(), md5, last_modify_time: 0 })
     };
     let groups = ConfigGroup::ALL.map(|kind| {
         group(match kind {

@@ -113,7 +113,7 @@ fn learned(group: ConfigGroup, entries: &[&RawValue]) -> Learned {
         ConfigGroup::Selector => GroupData::Selector(shared(read(group, entries, &mut refused))),
         ConfigGroup::MetaData => GroupData::MetaData(shared(read(group, entries, &mut refused))),
     };
-    Learned { data, refused }
+    Learned { data: Arc::new(data), refused }
 }
 
 fn shared<T>(entries: Vec<T>) -> Vec<Arc<T>> {
@@ -162,7 +162,7 @@ mod tests {
         let [selectors, plugins] = &groups[..] else { panic!("{groups:?}") };
         assert_eq!(plugins.echo, Echo { md5: "aa".into(), last_modify_time: "1612368121901".into() });
         assert_eq!(selectors.echo, Echo { md5: "bb".into(), last_modify_time: "7".into() });
-        let GroupData::Selector(list) = &selectors.learned.data else { panic!("{selectors:?}") };
+        let GroupData::Selector(list) = &*selectors.learned.data else { panic!("{selectors:?}") };
         assert_eq!(list.len(), 1);
         assert_eq!((list[0].sort, list[0].enabled, list[0].is_logged()), (Some(1), Some(true), true));
         assert_eq!(selectors.learned.refused[0].entry, "/bad");

@@ -46,6 +46,7 @@ pub(crate) struct Snapshot {
     context_path: Option<ContextPathTable>,
     rpc_kinds: Arc<RpcKinds>,
     refused: Vec<Refused>,
+    size: (usize, usize, usize),
 }
 
 impl Snapshot {
@@ -61,10 +62,12 @@ impl Snapshot {
         options: SnapshotOptions,
     ) -> Self {
         let mut refused = unread;
+        let divide = is_enabled(data, DIVIDE).then(|| divide(data, previous, options, &mut refused));
         Self {
+            size: size(divide.as_ref()),
             revision: previous.map_or(0, |p| p.revision) + 1,
             made: SystemTime::now(),
-            divide: is_enabled(data, DIVIDE).then(|| divide(data, previous, options, &mut refused)),
+            divide,
             context_path: is_enabled(data, CONTEXT_PATH)
                 .then(|| context_path(data, previous, options, &mut refused)),
             rpc_kinds: RpcKinds::new(&data.meta_data, previous.map(|p| &p.rpc_kinds)),
@@ -104,12 +107,16 @@ impl Snapshot {
 
     /// Selectors, rules and upstreams that serve.
     pub(crate) fn size(&self) -> (usize, usize, usize) {
-        let selectors = self.divide.iter().flat_map(PluginTable::selectors);
-        selectors.fold((0, 0, 0), |(selectors, rules, upstreams), selector| {
-            let members = selector.payload().upstreams().members().len();
-            (selectors + 1, rules + selector.rules().len(), upstreams + members)
-        })
+        self.size
     }
+}
+
+fn size(table: Option<&DivideTable>) -> (usize, usize, usize) {
+    let selectors = table.into_iter().flat_map(PluginTable::selectors);
+    selectors.fold((0, 0, 0), |(selectors, rules, upstreams), selector| {
+        let members = selector.payload().upstreams().members().len();
+        (selectors + 1, rules + selector.rules().len(), upstreams + members)
+    })
 }
 
 /// Of two plugins with one name the later counts, as in Soul's map.

@@ -6,9 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{Refused, entry::Made};
-
-/// How far ahead the order of the old rows is followed; rows that moved farther are looked up.
-const AHEAD: usize = 8;
+use crate::model::{address, left, places};
 
 /// A row with an id.
 pub(super) trait Row: PartialEq {
@@ -66,17 +64,16 @@ impl<'b, D: Row, T> Before<'b, D, T> {
 
     /// What there is of each of `rows`.
     pub(super) fn of(&self, rows: &[&Arc<D>]) -> Vec<Former<'b, T>> {
-        let places = self.aligned(rows);
-        let mut left = vec![true; self.taken.len()];
-        places.iter().flatten().for_each(|place| left[*place] = false);
-        let left = || self.taken.iter().zip(&left).filter_map(|(old, left)| left.then_some(old));
-        let by_address: HashMap<usize, _> = left().map(|old| (address(old.0), old)).collect();
-        let by_id: HashMap<_, _> = left().map(|old| (old.0.id(), old)).collect();
+        let before: Vec<_> = self.taken.iter().map(|(row, _)| address(row)).collect();
+        let now: Vec<_> = rows.iter().map(|row| address(row)).collect();
+        let places = places(&before, &now);
+        let by_id: HashMap<_, _> = left(&before, &places)
+            .filter_map(|place| self.taken.get(place))
+            .map(|old| (old.0.id(), old))
+            .collect();
         let refused: HashMap<_, _> = self.refused.iter().map(|known| (known.row.id(), known)).collect();
         let former = |(row, place): (&&Arc<D>, Option<usize>)| {
-            let same = place.and_then(|place| self.taken.get(place));
-            let same = same.or_else(|| by_address.get(&address(row)).copied());
-            if let Some((_, made)) = same {
+            if let Some((_, made)) = place.and_then(|place| self.taken.get(place)) {
                 return Former::Same(Fate::Taken(Arc::clone(made)));
             }
             if let Some(known) = refused.get(&row.id()).filter(|known| is_same(&known.row, row)) {
@@ -89,24 +86,8 @@ impl<'b, D: Row, T> Before<'b, D, T> {
         };
         rows.iter().zip(places).map(former).collect()
     }
-
-    /// For each row its place among the old ones, as far as their order is the same.
-    fn aligned(&self, rows: &[&Arc<D>]) -> Vec<Option<usize>> {
-        let mut at = 0;
-        let mut place = |row: &&Arc<D>| {
-            let ahead = self.taken.get(at..)?.iter().take(AHEAD);
-            let found = at + ahead.enumerate().find(|(_, (old, _))| Arc::ptr_eq(old, row))?.0;
-            at = found + 1;
-            Some(found)
-        };
-        rows.iter().map(&mut place).collect()
-    }
 }
 
 fn is_same<D: Row>(old: &Arc<D>, new: &Arc<D>) -> bool {
     Arc::ptr_eq(old, new) || **old == **new
-}
-
-fn address<D>(row: &Arc<D>) -> usize {
-    Arc::as_ptr(row).addr()
 }
