@@ -290,7 +290,13 @@ impl ClientFactoryBuilder {
     ///
     /// # Errors
     /// If an eager service cannot be called.
-    pub fn build(self) -> Result<ClientFactory, CallError> {
+    #[cfg_attr(not(feature = "metrics"), allow(unused_mut, reason = "only the meter is added"))]
+    pub fn build(mut self) -> Result<ClientFactory, CallError> {
+        #[cfg(feature = "metrics")]
+        {
+            self.listeners.0.push(Arc::new(super::metrics::Meter));
+            self.member_listeners.push(Arc::new(super::metrics::Meter));
+        }
         let common = Common {
             registry: self.registry,
             clients: Clients::new(self.customise),

@@ -36,6 +36,8 @@ pub mod filter;
 mod guard;
 mod listen;
 mod membership;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod over_reqwest;
 mod prefer;
 mod prime;

@@ -7,7 +7,10 @@ use http::{Method, StatusCode};
 use super::{HostHeader, ListSource, ServiceConfig};
 use crate::{
     balance::{OutlierDetector, SlowStart, Upstream, policy},
-    call::{BudgetSettings, Methods, Refresh, Statuses, probe::Probing},
+    call::{
+        BudgetSettings, Methods, Refresh, Statuses,
+        probe::{HttpCheck, Probing},
+    },
 };
 
 /// Whose key it is.
@@ -387,5 +390,5 @@ fn prime_retries(config: &mut ServiceConfig, text: &str) -> Result<(), Wrong> {
 
 /// Asks for `/`, as Ribbon does without a suffix.
 fn http_probe() -> Result<Probing, Wrong> {
-    Err("set a check over HTTP with `ServiceConfig::probe`".to_owned())
+    Ok(Probing::custom(HttpCheck::new("/")))
 }

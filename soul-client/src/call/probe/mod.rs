@@ -75,12 +75,16 @@ pub enum Check {
 
 impl fmt::Debug for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::RegistryStatus => "RegistryStatus",
-            Self::Active(_) => "Active",
-            Self::Tcp => "Tcp",
-        })
+        match self {
+            Self::None => f.write_str("None"),
+            Self::RegistryStatus => f.write_str("RegistryStatus"),
+            // What tells two of them apart.
+            Self::Active(check) => match check.key() {
+                Some(key) => write!(f, "Active({key})"),
+                None => write!(f, "Active({:p})", Arc::as_ptr(check)),
+            },
+            Self::Tcp => f.write_str("Tcp"),
+        }
     }
 }
 
