@@ -4,6 +4,7 @@
 
 mod balance;
 mod change;
+mod documented;
 mod errors;
 mod example;
 mod leave;
