@@ -11,10 +11,11 @@ use crate::config::AdminUrl;
 /// Time for looking up the admins' names, all of them together.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Addresses of documentation (RFC 5737 and 3849): nobody has a route of its own to them, so the default one is taken.
-const SOMEWHERE: [SocketAddr; 2] = [
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9),
-    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)), 9),
+/// Addresses that no machine has a route of its own to, so that the default one is looked up: those of a root name server.
+/// Addresses for documentation would not do, since people build networks of them.
+const FAR_AWAY: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)), 9),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)), 9),
 ];
 
 /// Looks at routes and interfaces. What cannot be found out is left out; this never fails.
@@ -22,7 +23,7 @@ pub(crate) async fn gather(admins: &[AdminUrl]) -> Facts {
     let towards_admin = tokio::time::timeout(LOOKUP_TIMEOUT, towards_first(admins)).await.ok().flatten();
     // The system is asked over blocking sockets.
     let local = tokio::task::spawn_blocking(|| {
-        let default_route = SOMEWHERE.into_iter().find_map(source_of_route);
+        let default_route = FAR_AWAY.into_iter().find_map(source_of_route);
         (default_route, interfaces())
     });
     let (default_route, interfaces) = local.await.unwrap_or_default();

@@ -86,6 +86,9 @@ impl Announced {
             Ok(ip) if ip.is_loopback() => {
                 (!admins_are_local).then_some("only gateways on this machine reach a loopback address")
             }
+            Ok(IpAddr::V4(ip)) if ip.is_link_local() => {
+                Some("only machines on the same cable reach a link-local address")
+            }
             Ok(_) => None,
             Err(_) if self.host.starts_with('[') => {
                 Some("a Java admin does not probe IPv6 addresses and drops them within about ten seconds")
@@ -339,6 +342,7 @@ mod tests {
             ("10.1.2.3", false, "none"),
             ("127.0.0.1", false, "loopback"),
             ("127.0.0.1", true, "none"),
+            ("169.254.7.7", true, "link-local"),
             ("orders.local", true, "host names"),
             ("2001:db8::7", true, "IPv6"),
         ] {
