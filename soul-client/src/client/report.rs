@@ -131,6 +131,13 @@ pub(super) fn odd(plan: &RegistrationPlan, has_app_name: bool) {
             place_of(registration),
         );
     }
+    for registration in plan.open_ended() {
+        tracing::warn!(
+            "ShenYu from 2.5 on takes `{}` ({}) for the beginning of paths, as if it ended with `/**`: leave the slash at its end out",
+            registration.path(),
+            place_of(registration),
+        );
+    }
     if !has_app_name && plan.registrations().iter().any(Registration::has_meta_data) {
         tracing::warn!("a Java admin refuses metadata without an application: set `app_name`");
     }

@@ -10,13 +10,33 @@ pub(crate) struct AdminUrl {
     port: u16,
 }
 
+/// An address as somebody wrote it, before it is checked. Its `Debug` shows no user and password.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Written(pub(super) String);
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&shown(&self.0), f)
+    }
+}
+
+/// What of an address may stand in a message: what could be a user and a password is taken out, however odd the rest is.
+fn shown(text: &str) -> String {
+    let start = text.find("://").map_or(0, |scheme| scheme + 3);
+    match text.rfind('@').filter(|&at| at >= start) {
+        Some(at) => format!("{}***{}", &text[..start], &text[at..]),
+        None => text.to_owned(),
+    }
+}
+
 impl AdminUrl {
     /// Reads an address; the error says what would be right.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let shown = shown(text);
         if !text.contains("://") {
-            return Err(format!("`{text}` has no scheme: write `http://{text}`"));
+            return Err(format!("`{shown}` has no scheme: write `http://{shown}`"));
         }
-        let url = reqwest::Url::parse(text).map_err(|error| format!("`{text}` is no address: {error}"))?;
+        let url = reqwest::Url::parse(text).map_err(|error| format!("`{shown}` is no address: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
             // Not repeated here: it would end up in a log.
             let host = url.host_str().unwrap_or_default();
@@ -110,7 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn password_is_not_repeated() {
+    fn password_is_not_repeated_however_odd_the_address_is() {
+        for text in [
+            "http://root:123456@admin:9095",
+            "root:123456@admin:9095",
+            "http://root:123456@admin:99999",
+            "ftp://root:12@3456@admin?x#y",
+            "http://root:123456@",
+        ] {
+            let error = AdminUrl::parse(text).unwrap_err();
+            let written = format!("{:?}", Written(format!("http://a,{text}")));
+            for part in ["root", "1234", "3456"] {
+                assert!(!error.contains(part) && !written.contains(part), "{text}: {error} {written}");
+            }
+        }
+        assert_eq!(format!("{:?}", Written("http://admin:9095".into())), "\"http://admin:9095\"");
         let error = AdminUrl::parse("http://root:123456@admin:9095").unwrap_err();
         assert!(error.contains("admin") && !error.contains("123456"), "{error}");
     }

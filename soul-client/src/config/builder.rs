@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{AdminUrl, AdminsRule, ClientConfig, Tls, check, env};
+use super::{AdminUrl, AdminsRule, ClientConfig, Tls, admin_url::Written, check, env};
 use crate::{
     address::{Network, Wishes},
     backoff::Bounds,
@@ -18,7 +18,7 @@ use crate::{
 #[must_use = "a builder does nothing until `build`"]
 #[non_exhaustive]
 pub struct ClientConfigBuilder {
-    pub(super) admin_urls: Vec<String>,
+    pub(super) admin_urls: Vec<Written>,
     pub(super) context_path: Option<String>,
     pub(super) app_name: Option<String>,
     pub(super) host: Option<String>,
@@ -62,7 +62,7 @@ impl ClientConfigBuilder {
     ///
     /// The order is the order in which they are tried. Needed.
     pub fn admin_url(mut self, url: impl Into<String>) -> Self {
-        self.admin_urls.push(url.into());
+        self.admin_urls.push(Written(url.into()));
         self
     }
 
@@ -507,10 +507,11 @@ fn listed(lists: &[String], separator: char) -> Vec<String> {
 }
 
 /// Each address once, in the order given.
-fn admins(lists: &[String], problems: &mut Vec<Problem>) -> Vec<AdminUrl> {
+fn admins(lists: &[Written], problems: &mut Vec<Problem>) -> Vec<AdminUrl> {
     let mut admins: Vec<AdminUrl> = Vec::new();
     let mut refused = false;
-    for text in lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|text| !text.is_empty()) {
+    for text in lists.iter().flat_map(|list| list.0.split(',')).map(str::trim).filter(|text| !text.is_empty())
+    {
         match AdminUrl::parse(text) {
             Ok(url) if !admins.contains(&url) => admins.push(url),
             Ok(_) => {}

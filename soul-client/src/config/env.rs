@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, path::PathBuf, str::FromStr, time::Duration};
 
-use super::{AdminsRule, ClientConfigBuilder};
+use super::{AdminsRule, ClientConfigBuilder, admin_url::Written};
 use crate::{error::Problem, plan::Dialect, route::RpcType, secret::Secret};
 
 /// Reads every variable that `lookup` knows. An empty one is as if it were not there, since that is how
@@ -10,7 +10,7 @@ use crate::{error::Problem, plan::Dialect, route::RpcType, secret::Secret};
 pub(super) fn read(lookup: impl Fn(&str) -> Option<String>) -> ClientConfigBuilder {
     let mut reader = Reader { lookup, unreadable: Vec::new() };
     ClientConfigBuilder {
-        admin_urls: reader.text("SOUL_ADMIN_URL").into_iter().collect(),
+        admin_urls: reader.text("SOUL_ADMIN_URL").into_iter().map(Written).collect(),
         context_path: reader.text("SOUL_CONTEXT_PATH"),
         app_name: reader.text("SOUL_APP_NAME"),
         // The two others are what ShenYu's Java client looks at.

@@ -184,6 +184,15 @@ impl RegistrationPlan {
         self.registrations.iter().filter(|r| r.path().contains('{') && !is_pattern(r.path()))
     }
 
+    /// Registrations that an admin of ShenYu 2.5 or later takes for the beginning of paths, because they end with a slash:
+    /// their rule matches everything below, and not the path without the slash.
+    ///
+    /// # Source
+    /// ShenYu specification, section 2.1.
+    pub fn open_ended(&self) -> impl Iterator<Item = &Registration> {
+        self.registrations.iter().filter(|r| r.namespace().is_some() && r.path().ends_with('/'))
+    }
+
     /// Rule names that several paths share: an admin keeps the rule of whichever comes first and passes
     /// over the others, silently.
     #[must_use]

@@ -210,6 +210,7 @@ async fn every_kind_of_wrong_answer_is_told_and_waited_through() {
             Mood::Answers(StatusCode::UNAUTHORIZED, r#"{"code":401,"message":"token is error"}"#),
             "code 401: token",
         ),
+        (Mood::Answers(ok, "\u{0}\u{1}{{{"), "expected the answer `success`"),
         (Mood::Answers(ok, "success\n"), "expected the answer `success`"),
         (Mood::RedirectsTo("http://127.0.0.1:1/login"), "points to `http://127.0.0.1:1/login`"),
         (Mood::Hangs, "operation timed out"),
@@ -279,6 +280,27 @@ async fn hanging_admin_does_not_keep_the_client_from_stopping() {
     admin.be(Mood::Well);
     assert!(client.status().is_stopped());
     assert!(admin.take().is_empty());
+}
+
+/// An admin whose machine takes no connection any more: nothing comes back at all.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connecting_takes_no_longer_than_it_may() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    // Nobody accepts these, and what comes after them is dropped.
+    let filling: Vec<_> = (0..4).map(|_| tokio::spawn(tokio::net::TcpStream::connect(address))).collect();
+    tokio::task::yield_now().await;
+    let config = quick(&format!("http://{address}"))
+        .connect_timeout(Duration::from_millis(200))
+        .request_timeout(Duration::from_secs(600));
+    let client = builder(config).start(LISTENER).unwrap();
+    until(&client, "a failure", |status| cause(status).is_some()).await;
+    let cause = cause(&client.status()).unwrap().clone();
+    assert!(cause.is_timeout() && cause.chain().contains("(Connect)"), "{}", cause.chain());
+    filling.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]

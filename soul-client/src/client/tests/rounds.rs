@@ -10,7 +10,7 @@ use super::{
     until,
 };
 use crate::{
-    AdminsRule, RouteState, SoulClient,
+    AdminsRule, Dialect, RouteState, ShenyuVersion, SoulClient,
     config::{ClientConfig, ClientConfigBuilder},
 };
 
@@ -112,6 +112,38 @@ async fn an_hour_without_an_admin_is_waited_through() {
         assert!(*gap >= 15 * SECOND && *gap <= 30 * SECOND + Duration::from_millis(2), "{gap:?}");
     }
     assert_eq!(accepted.len(), ROUTES.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_without_an_admin_of_shenyu_is_waited_through() {
+    let begin = Instant::now();
+    let transport =
+        Scripted::new(move |_| if begin.elapsed() < 3600 * SECOND { Reply::Silence } else { Reply::Accept });
+    let config = one_admin().dialect(Dialect::Shenyu(ShenyuVersion::V2_7)).username("u").password("p");
+    let client = start(config.refresh_interval(Duration::ZERO), &transport);
+    registered(&client).await;
+    let back = begin.elapsed();
+    assert!(back >= 3600 * SECOND && back <= 3631 * SECOND, "{back:?}");
+
+    let calls = transport.take();
+    let (tries, accepted) = calls.split_at(calls.len() - ROUTES.len() - 1);
+    assert!(tries.iter().all(|call| call.path == "/a"), "no instance and no heartbeat while nobody answers");
+    for pair in tries[6..].windows(2) {
+        let gap = pair[1].began - pair[0].began;
+        assert!(gap >= 15 * SECOND && gap <= 30 * SECOND + Duration::from_millis(2), "{gap:?}");
+    }
+    let mut names: Vec<_> = accepted.iter().map(|call| call.path.as_str()).collect();
+    names[1..4].sort_unstable();
+    assert_eq!(names, ["/a", "/b", "/c", "/d", "REGISTER"]);
+
+    // The first heartbeat after 30 s, and then one every 10 s.
+    tokio::time::sleep(55 * SECOND).await;
+    let beats: Vec<_> = transport.take().iter().map(|call| (call.path.clone(), call.began)).collect();
+    let times: Vec<_> = beats.iter().map(|(_, at)| (*at - begin - back).as_secs()).collect();
+    assert!(beats.iter().all(|(path, _)| path == "HEARTBEAT"), "{beats:?}");
+    assert_eq!(times, [30, 40, 50]);
+    client.offline().await.unwrap();
+    assert_eq!(transport.take_names(), ["oneOFFLINE"]);
 }
 
 #[tokio::test(start_paused = true)]

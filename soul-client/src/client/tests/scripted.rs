@@ -28,7 +28,7 @@ pub(super) enum Reply {
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) admin: String,
-    /// Path in the body.
+    /// Path in the body; for an instance of ShenYu, what is said of it.
     pub(super) path: String,
     pub(super) began: Instant,
     /// `None` while it is under way, and for ever if it was given up.
@@ -76,9 +76,13 @@ impl Transport for Scripted {
     }
 
     async fn send(&self, admin: &str, message: Message) -> Result<(), SendError> {
-        assert_eq!(message.endpoint, "/soul-client/springmvc-register");
         let body: serde_json::Value = serde_json::from_str(&message.body).unwrap();
-        let path = body["path"].as_str().unwrap().trim_start_matches("/http").to_owned();
+        let (member, endpoints) = match body.get("eventType") {
+            Some(_) => ("eventType", &["/shenyu-client/register-uri", "/shenyu-client/offline"][..]),
+            None => ("path", &["/soul-client/springmvc-register", "/shenyu-client/register-metadata"][..]),
+        };
+        assert!(endpoints.contains(&message.endpoint), "{message:?}");
+        let path = body[member].as_str().unwrap().trim_start_matches("/http").to_owned();
         let admin = admin.trim_start_matches("http://").to_owned();
         let call = Call { admin, path, began: Instant::now(), ended: None };
         let reply = self.0.script.lock().unwrap()(&call);

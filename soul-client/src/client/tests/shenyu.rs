@@ -394,6 +394,41 @@ async fn no_registration_is_sent_after_the_farewell() {
 }
 
 #[tokio::test]
+async fn every_message_arrives_in_every_namespace() {
+    for (namespaces, expected) in
+        [(&["n1;n2", "n3"][..], &["n1", "n2", "n3"][..]), (&[], &[crate::wire::shenyu::DEFAULT_NAMESPACE])]
+    {
+        let admin = admin(ShenyuVersion::V2_7).await;
+        let config = config(&[&admin]).heartbeat_interval(Duration::from_millis(10));
+        let client = start(namespaces.iter().fold(config, |config, id| config.namespace(*id)));
+        registered(&client).await;
+        let beats = |requests: &[Recorded]| requests.iter().filter(|r| is_event(r, "HEARTBEAT")).count();
+        eventually("a beat for each", || beats(&admin.requests()) >= expected.len()).await;
+        client.offline().await.unwrap();
+        assert!(admin.instances().is_empty());
+
+        let requests = admin.take();
+        let mut told: Vec<(String, String)> = requests
+            .iter()
+            .filter(|request| request.method == "POST")
+            .map(|request| {
+                let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
+                let what = body.get("eventType").or(body.get("path")).and_then(|what| what.as_str()).unwrap();
+                (what.to_owned(), body["namespaceId"].as_str().expect("each names one").to_owned())
+            })
+            .collect();
+        told.sort();
+        told.dedup();
+        let whats = ["/orders/item/*", "/orders/list", "HEARTBEAT", "OFFLINE", "REGISTER"];
+        let wanted: Vec<_> = whats
+            .iter()
+            .flat_map(|what| expected.iter().map(|id| ((*what).to_owned(), (*id).to_owned())))
+            .collect();
+        assert_eq!(told, wanted);
+    }
+}
+
+#[tokio::test]
 async fn dead_admin_does_not_hold_up_the_farewell() {
     let (one, two) = (admin(ShenyuVersion::V2_7).await, admin(ShenyuVersion::V2_7).await);
     let config = config(&[&one, &two])
@@ -432,6 +467,7 @@ async fn every_kind_of_wrong_answer_is_waited_through() {
             "code 500: busy",
         ),
         ("401 of another kind", Reply::Text(401, "<html>who?".into()), "401 Unauthorized"),
+        ("garbage", Reply::Text(200, "\u{0}\u{1}\u{fffd}{{{".into()), "expected the answer `success`"),
         ("almost", Reply::Text(200, "\"success\"".into()), "expected the answer `success`"),
         ("kept, but", Reply::KeptBut(502, String::new()), "502 Bad Gateway"),
         ("closed", Reply::Close, "register at"),

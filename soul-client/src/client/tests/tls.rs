@@ -1,10 +1,14 @@
 //! Admins with an `https` address, and proxies.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream},
     task::JoinHandle,
 };
@@ -198,6 +202,75 @@ async fn everything_goes_through_a_proxy_that_was_set() {
     let config = config("http://admin.invalid").proxy("user:geheim@proxy");
     assert!(!format!("{config:?} {:?}", config.validate()).contains("geheim"));
     assert_eq!(config.validate()[0].field(), "proxy");
+}
+
+/// A proxy that opens a way to wherever it is asked, for who says the password; keeps what it was asked.
+struct Proxy {
+    url: String,
+    heads: Arc<Mutex<Vec<String>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Proxy {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://user:geheim@{}", listener.local_addr().unwrap());
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&heads);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(tunnel(stream, Arc::clone(&kept)));
+            }
+        });
+        Self { url, heads, _task: AbortOnDropHandle::new(task) }
+    }
+}
+
+async fn tunnel(mut inside: TcpStream, heads: Arc<Mutex<Vec<String>>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = inside.read_u8().await else { return };
+        head.push(byte);
+    }
+    let head = String::from_utf8(head).unwrap();
+    heads.lock().unwrap().push(head.clone());
+    // `user:geheim`.
+    if !head.to_lowercase().contains("proxy-authorization: basic ") || !head.contains("dXNlcjpnZWhlaW0=") {
+        drop(
+            inside
+                .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+                .await,
+        );
+        return;
+    }
+    let to = head.split(' ').nth(1).unwrap().to_owned();
+    let mut outside = TcpStream::connect(to).await.unwrap();
+    inside.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    drop(copy_bidirectional(&mut inside, &mut outside).await);
+}
+
+#[tokio::test]
+async fn tls_goes_through_a_tunnel_of_the_proxy() {
+    let (admin, certificates, proxy) = (admin().await, Certificates::new("proxy"), Proxy::start().await);
+    let (port, _server) = certificates.in_front_of(&admin, false).await;
+    let config = || config(&format!("https://localhost:{port}")).ca_file(certificates.file("ca.pem"));
+    let client = start(config().proxy(proxy.url.clone()));
+    client.registered_within(LIMIT).await.unwrap();
+    client.offline().await.unwrap();
+    let heads = std::mem::take(&mut *proxy.heads.lock().unwrap());
+    assert!(!heads.is_empty());
+    for head in &heads {
+        assert!(head.starts_with(&format!("CONNECT localhost:{port} HTTP/1.1\r\n")), "{head}");
+        assert!(!head.contains("123456"), "the login is inside the tunnel: {head}");
+    }
+
+    // A proxy that says no is a failure like others, and nobody is told its password.
+    let client = start(config().proxy(proxy.url.replace("geheim", "verkehrt")));
+    let text = failure(&client).await;
+    let all = format!("{text} {client:?} {:?}", client.status());
+    assert!(!all.contains("verkehrt") && !all.contains("123456"), "{all}");
+    assert!(!client.status().is_registered());
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 /// `contextPath`, `context-path` and `context_path` are one key in Spring.
-fn relaxed(key: &str) -> String {
+pub(super) fn relaxed(key: &str) -> String {
     key.chars().filter(|letter| !matches!(letter, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 

@@ -2,9 +2,12 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use super::flat::{Entry, resolve};
+use super::{
+    flat::{Entry, resolve},
+    nearest,
+};
 use crate::{
-    config::{AdminsRule, ClientConfigBuilder},
+    config::{AdminsRule, ClientConfigBuilder, admin_url::Written},
     error::Problem,
     plan::Dialect,
     route::RpcType,
@@ -75,7 +78,7 @@ impl Reader<'_> {
             (Section::Application, _) => self.application = Some(value()),
             (Section::Namespace, _) => self.builder.namespaces.push(value()),
             (Section::Flat, "adminurl") | (Section::Register, "serverlists") => {
-                self.builder.admin_urls.push(value());
+                self.builder.admin_urls.push(Written(value()));
             }
             (Section::Register, "registertype") if entry.value.trim().eq_ignore_ascii_case("http") => {}
             (Section::Register, "registertype") => {
@@ -193,7 +196,11 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, entry: &Entry) {
-        self.problem("file", entry, "is not known");
+        let text = match nearest::key(&entry.written) {
+            Some(key) => format!("is not known: did you mean `{key}`?"),
+            None => "is not known".to_owned(),
+        };
+        self.problem("file", entry, &text);
     }
 
     fn problem(&mut self, field: &'static str, entry: &Entry, text: &str) {

@@ -5,6 +5,7 @@
 
 mod flat;
 mod keys;
+mod nearest;
 
 use std::path::Path;
 

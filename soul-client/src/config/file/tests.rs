@@ -138,7 +138,7 @@ fn mistakes_name_the_file_and_the_key() {
     for (text, expected) in [
         (
             format!("{good}, contxtPath: /b}}}}"),
-            "`file`: `soul.http.contxtPath` in `application.yml` is not known",
+            "`file`: `soul.http.contxtPath` in `application.yml` is not known: did you mean `soul.http.contextPath`?",
         ),
         (
             format!("{good}, port: many}}}}"),
@@ -158,6 +158,22 @@ fn mistakes_name_the_file_and_the_key() {
     assert!(missing.to_string().contains("cannot be read"), "{missing}");
     let strange = ClientConfig::from_file("/application.properties").unwrap_err();
     assert!(strange.to_string().contains("neither `.yml`"), "{strange}");
+}
+
+/// What is offered for a slip must be taken, so the list of known keys is held against the reader itself.
+#[test]
+fn every_key_that_is_offered_is_known() {
+    for (section, words) in super::nearest::KNOWN {
+        for word in words {
+            let text = format!("{{\"{section}\": {{{word}: x}}}}");
+            let problems = problems(&text);
+            assert!(
+                !problems.iter().any(|problem| problem.contains("is not known")),
+                "{section}: {problems:?}"
+            );
+        }
+    }
+    assert!(problems("{soul.http: {zzz: x}}").iter().any(|problem| problem.ends_with("is not known")));
 }
 
 #[test]

@@ -53,6 +53,19 @@ fn pieces_of_a_path_are_joined_and_the_template_names_the_rule() {
 }
 
 #[test]
+fn path_that_ends_with_a_slash_is_pointed_out() {
+    let routes = [route("/list/"), route("/list"), route("/item/{*rest}"), route("/")];
+    let paths = |plan: &RegistrationPlan| {
+        plan.open_ended().map(|registration| registration.path().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&plan(&properties(ShenyuVersion::V2_7), &routes)), ["/orders/", "/orders/list/"]);
+    // Soul compares such a path as it is.
+    let mut soul = properties(ShenyuVersion::V2_7);
+    soul.dialect = Dialect::Any;
+    assert!(paths(&plan(&soul, &routes)).is_empty());
+}
+
+#[test]
 fn context_path_is_normalised() {
     for context_path in ["/orders", "orders", "/orders/", "//orders//"] {
         let mut properties = properties(ShenyuVersion::V2_6);
