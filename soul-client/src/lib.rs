@@ -154,9 +154,16 @@ pub use soul_client_macros::class;
 /// Handlers in a *dependency* crate that the program never names are not linked, hence not collected.
 /// `use that_crate as _;` in the program brings them back. [`route::EMPTY_HINT`] says this where it matters.
 ///
-/// Collecting was seen to work on Linux (x86-64) with lld, GNU ld and gold, with a static C library, without
-/// LTO and with thin and fat LTO, with 1 and 16 codegen units, stripped and with `panic = "abort"`. Where
-/// it does not, [`Collected::group`](route::Collected::group) gives the same result for routes written by hand.
+/// # Targets and linkers
+///
+/// | target | linkers | ways of building |
+/// |---|---|---|
+/// | x86-64 Linux, glibc, dynamic and static | lld (Rust's own), GNU ld, gold, mold | debug; release with 1 and 16 codegen units, without LTO, with thin and fat LTO, stripped, `panic = "abort"` |
+///
+/// `tests/linkers/run` of the project builds and runs two small programs by each of these, and CI runs it. musl, ARM, macOS and
+/// Windows rely on the same mechanism (the crate `inventory`: functions that run before `main`) and were not tried here.
+/// Where it does not work, such as on WebAssembly without a start function, [`Collected::group`](route::Collected::group)
+/// gives the same result for routes written by hand.
 ///
 /// # A crate of another name
 ///

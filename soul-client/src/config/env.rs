@@ -156,6 +156,26 @@ mod tests {
     }
 
     #[test]
+    fn password_may_come_from_a_file() {
+        let path = std::env::temp_dir().join(format!("soul-client-env-{}", std::process::id()));
+        std::fs::write(&path, "geheim\n").unwrap();
+        let path_text = path.display().to_string();
+        let vars = [
+            ("SOUL_ADMIN_URL", "http://a"),
+            ("SOUL_CONTEXT_PATH", "/a"),
+            ("SOUL_USERNAME", "u"),
+            ("SOUL_PASSWORD_FILE", &path_text),
+        ];
+        let config = from(&vars).build().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.credentials().unwrap().password.expose(), "geheim");
+        assert!(!format!("{config:?}").contains("geheim"));
+        // What the builder is told wins over the file of the environment.
+        let config = from(&vars).password("own").build().unwrap();
+        assert_eq!(config.credentials().unwrap().password.expose(), "own");
+    }
+
+    #[test]
     fn bad_values_name_the_variable_and_what_is_allowed() {
         let problems = from(&[
             ("SOUL_ADMIN_URL", "http://a"),

@@ -23,6 +23,10 @@ pub enum Dialect {
     Shenyu(ShenyuVersion),
     /// Found out for each admin, without registering anything. A plan for it is one for the latest ShenYu,
     /// whose rules are the strictest.
+    ///
+    /// Two releases cannot be told from 2.4.2 and are treated as such: 2.4.1 with a user, which loses nothing by
+    /// it, and 2.4.3, which is then told no farewell, since 2.4.2 takes the same message for a registration. There the
+    /// admin's probe takes the instance out.
     Auto,
 }
 

@@ -62,9 +62,13 @@ pub(super) fn parse(
     name: &str,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> ClientConfigBuilder {
+    // Neither error repeats lines of the file: one of them may hold a password.
     let value: Result<serde_json::Value, String> = match format {
-        Format::Yaml => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
-        Format::Toml => toml::from_str(text).map_err(|error| error.to_string()),
+        Format::Yaml => serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string()),
+        Format::Toml => toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            format!("{} (line {})", error.message(), before.split('\n').count())
+        }),
     };
     match value {
         Ok(value) => keys::settings(flat::flatten(&value), name, lookup),

@@ -160,6 +160,18 @@ fn mistakes_name_the_file_and_the_key() {
     assert!(strange.to_string().contains("neither `.yml`"), "{strange}");
 }
 
+#[test]
+fn text_that_cannot_be_read_is_not_repeated() {
+    let yaml = "shenyu:\n  register:\n    props: {username: u, password: \"geheim\n  x: [";
+    let toml = "[shenyu.register.props]\nusername = \"u\"\npassword = \"geheim\n";
+    for (text, format, line) in [(yaml, Format::Yaml, "line"), (toml, Format::Toml, "line 3")] {
+        let problems = with(text, format).validate();
+        let told = problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n");
+        assert!(told.contains(line) && told.contains("application.yml"), "{told}");
+        assert!(!told.contains("geheim"), "{told}");
+    }
+}
+
 /// What is offered for a slip must be taken, so the list of known keys is held against the reader itself.
 #[test]
 fn every_key_that_is_offered_is_known() {
