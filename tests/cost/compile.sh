@@ -55,12 +55,13 @@ for _ in $(seq "$runs"); do
 done
 
 over=0
-compare() { # what, SDK, baseline
+compare() { # what, SDK, baseline; its status says whether the SDK costs more than it may
   awk -v what="$1" -v ours="${best[$2]}" -v theirs="${best[$3]}" -v limit=$limit 'BEGIN {
-    printf "%-56s %6.1f s  %6.1f s  %5.2f\n", what, ours, theirs, ours / theirs; exit ours > limit * theirs }' || over=1
+    printf "%-56s %6.1f s  %6.1f s  %5.2f\n", what, ours, theirs, ours / theirs; exit ours > limit * theirs }'
 }
 printf '%-56s %8s  %8s  %5s\n' "CPU time of a build from nothing (dev, best of $runs)" SDK baseline ratio
-compare "against axum, reqwest with rustls" sdk-tls both-tls
-compare "against axum, reqwest with its default features" sdk-tls both-usual
-compare "without TLS: against axum, reqwest" sdk-plain both-plain
+compare "against axum, reqwest with rustls" sdk-tls both-tls || over=1
+compare "against axum, reqwest with its default features" sdk-tls both-usual || over=1
+# Of interest only: there is no target for a build without default features.
+compare "without TLS: against axum, reqwest" sdk-plain both-plain || true
 [ $over = 0 ] || { echo "more than $limit: see \`cargo build --timings\`"; exit 1; }
