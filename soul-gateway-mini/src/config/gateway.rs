@@ -9,7 +9,10 @@ use url::Url;
 
 use super::{
     layer::{Area, Written, settings_of},
-    value::{AdminUrl, AtLeast, Choice, Interval, ListenAddr, Named, Seconds, one_or_many},
+    value::{
+        AdminUrl, AtLeast, Choice, Interval, ListenAddr, Named, ProxyNetwork, Seconds, any_number,
+        one_or_many,
+    },
 };
 use crate::{
     admin,
@@ -120,6 +123,35 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_GATEWAY_THREADS", value_name = "N")]
     pub(super) gateway_threads: Option<AtLeast<0>>,
 
+    /// Most requests served at once; further ones are refused with 503; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_MAX_REQUESTS", value_name = "N")]
+    pub(super) max_requests: Option<AtLeast<0>>,
+
+    /// Most requests under way at one upstream; when all are at it, further ones are refused with 503; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_MAX_REQUESTS", value_name = "N")]
+    pub(super) upstream_max_requests: Option<AtLeast<0>>,
+
+    /// How long a request may take to the end of its answer, whatever its rule allows, in seconds; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_REQUEST_TIMEOUT", value_name = "SECONDS")]
+    pub(super) request_timeout: Option<Interval>,
+
+    /// Longest body of a request, in bytes; longer ones are refused with 413; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_MAX_BODY_BYTES", value_name = "BYTES")]
+    pub(super) max_body_bytes: Option<AtLeast<0>>,
+
+    /// How long a WebSocket, or another connection that changed its protocol, may be silent, in seconds; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_TUNNEL_IDLE_TIMEOUT", value_name = "SECONDS")]
+    pub(super) tunnel_idle_timeout: Option<Interval>,
+
+    /// Proxies believed when `X-Forwarded-For` says for whom they ask: addresses or ranges such as `10.0.0.0/8`, repeated or with commas
+    #[arg(long, global = true, env = "SOUL_TRUSTED_PROXIES", value_name = "NETWORK", value_delimiter = ',')]
+    #[serde(deserialize_with = "any_number")]
+    pub(super) trusted_proxies: Option<Vec<ProxyNetwork>>,
+
+    /// Whether every connection begins with the PROXY protocol, as from a load balancer that speaks it
+    #[arg(long, global = true, env = "SOUL_PROXY_PROTOCOL", value_name = "true|false")]
+    pub(super) proxy_protocol: Option<Choice<bool>>,
+
     /// File to which a line of JSON is added for every request; `-` is the standard output
     #[arg(long, global = true, env = "SOUL_ACCESS_LOG", value_name = "FILE")]
     pub(super) access_log: Option<PathBuf>,
@@ -194,6 +226,13 @@ impl Area for GatewaySettings {
         max_headers => config.max_headers,
         max_connections => config.max_connections,
         gateway_threads => config.threads,
+        max_requests => config.max_requests,
+        upstream_max_requests => config.upstream_max_requests,
+        request_timeout => config.request_timeout,
+        max_body_bytes => config.max_body_bytes,
+        tunnel_idle_timeout => config.tunnel_idle_timeout,
+        trusted_proxies => config.trusted_proxies,
+        proxy_protocol => config.proxy_protocol,
         stale_after => config.sync.stale_after,
         kept_after => config.sync.kept_after,
         sync_connect_timeout => config.sync.connect_timeout,

@@ -15,7 +15,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use url::Url;
 
 use super::layer::Written;
-use crate::admin::{self, ApiToken, DataDir};
+use crate::{
+    admin::{self, ApiToken, DataDir},
+    gateway::Network,
+};
 
 /// Longest time a setting takes: more is surely a slip of the unit (milliseconds for seconds).
 const MAX_SECONDS: f64 = 31_536_000.0;
@@ -324,6 +327,38 @@ impl Written<DataDir> for DataPlace {
 
 text_value!(DataPlace, "a string: a folder, or \"memory\"");
 
+/// Proxies that are trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ProxyNetwork(Network);
+
+impl FromStr for ProxyNetwork {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| BadValue::new("expected an address or a range such as `10.0.0.0/8`"))
+    }
+}
+
+impl fmt::Display for ProxyNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Written<Network> for ProxyNetwork {
+    fn write(field: &Network) -> Self {
+        Self(*field)
+    }
+
+    fn read(self) -> Network {
+        self.0
+    }
+}
+
+text_value!(ProxyNetwork, "a string, such as \"10.0.0.0/8\"");
+
 /// What is logged: a level, or `tracing` directives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(pub String);
@@ -631,6 +666,18 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de> + FromStr<Err = BadValue>,
 {
+    match any_number(deserializer)? {
+        Some(values) if values.is_empty() => Err(de::Error::custom("expected at least one")),
+        values => Ok(values),
+    }
+}
+
+/// Reads one value or an array of them, which may be empty.
+pub(super) fn any_number<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + FromStr<Err = BadValue>,
+{
     struct Visitor<T>(PhantomData<T>);
 
     impl<'de, T: Deserialize<'de> + FromStr<Err = BadValue>> de::Visitor<'de> for Visitor<T> {
@@ -653,11 +700,7 @@ where
         }
     }
 
-    let values = deserializer.deserialize_any(Visitor(PhantomData))?;
-    if values.is_empty() {
-        return Err(de::Error::custom("expected at least one"));
-    }
-    Ok(Some(values))
+    deserializer.deserialize_any(Visitor(PhantomData)).map(Some)
 }
 
 #[cfg(test)]

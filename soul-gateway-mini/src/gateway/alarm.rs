@@ -27,6 +27,9 @@ pub(super) struct Alarm {
     /// Microseconds from `origin`.
     deadline: AtomicU64,
     rung: AtomicBool,
+    /// Until when the whole request may take, and whether it took longer.
+    whole: AtomicU64,
+    over: AtomicBool,
     /// Whether it is the connection itself that waits, for its next request.
     idle: AtomicBool,
 }
@@ -37,15 +40,20 @@ impl Alarm {
             origin: Instant::now(),
             deadline: AtomicU64::new(NEVER),
             rung: AtomicBool::new(false),
+            whole: AtomicU64::new(NEVER),
+            over: AtomicBool::new(false),
             idle: AtomicBool::new(true),
         }
     }
 
     /// Sets until when is waited, whatever was said before.
     pub(super) fn set(&self, deadline: Instant) {
-        let after = deadline.saturating_duration_since(self.origin).as_micros();
-        self.deadline.store(u64::try_from(after).unwrap_or(NEVER), Relaxed);
+        self.deadline.store(self.number(deadline), Relaxed);
         self.rung.store(false, Relaxed);
+    }
+
+    fn number(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.origin).as_micros()).unwrap_or(NEVER)
     }
 
     /// Sets for how long is waited from now on; a time of zero is without an end.
@@ -59,20 +67,30 @@ impl Alarm {
         self.rung.store(false, Relaxed);
     }
 
-    /// Whether the time that was set is over.
+    /// Whether the time that was set is over, or that of the whole request.
     pub(super) fn has_rung(&self) -> bool {
-        self.rung.load(Relaxed)
+        self.rung.load(Relaxed) || self.is_over()
     }
 
-    /// A request has come.
-    pub(super) fn busy(&self) {
+    /// Whether the whole request takes too long.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Relaxed)
+    }
+
+    /// A request has come, which may take so long to the end of its answer; a time of zero is without an end.
+    pub(super) fn busy(&self, whole: Duration) {
         self.idle.store(false, Relaxed);
         self.clear();
+        if !whole.is_zero() {
+            self.whole.store(self.number(Instant::now() + whole), Relaxed);
+        }
     }
 
     /// The connection waits for its next request, for so long and no longer.
     pub(super) fn idle(&self, limit: Duration) {
         self.idle.store(true, Relaxed);
+        self.whole.store(NEVER, Relaxed);
+        self.over.store(false, Relaxed);
         self.set_pause(limit);
     }
 
@@ -100,18 +118,23 @@ impl<'a> Timer<'a> {
             return false;
         }
         self.armed = NEVER;
-        let deadline = self.alarm.deadline.load(Relaxed);
-        let over = deadline != NEVER && self.at(deadline) <= Instant::now();
-        if over {
-            self.alarm.deadline.store(NEVER, Relaxed);
-            self.alarm.rung.store(true, Relaxed);
+        let now = Instant::now();
+        let mut rings = false;
+        let Alarm { deadline, rung, whole, over, .. } = self.alarm;
+        for (time, noted) in [(deadline, rung), (whole, over)] {
+            let at = time.load(Relaxed);
+            if at != NEVER && self.at(at) <= now {
+                time.store(NEVER, Relaxed);
+                noted.store(true, Relaxed);
+                rings = true;
+            }
         }
-        over
+        rings
     }
 
     /// To be called last when the task is polled: sees to it that the task is woken when the time is over.
     pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
-        let deadline = self.alarm.deadline.load(Relaxed);
+        let deadline = self.alarm.deadline.load(Relaxed).min(self.alarm.whole.load(Relaxed));
         if deadline >= self.armed {
             return;
         }
@@ -177,6 +200,23 @@ mod tests {
         arm(&mut timer).await;
         alarm.set_pause(SECOND);
         assert!(early.contains(&rings(&mut timer).await), "so does a later one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_the_whole_request_counts_whatever_is_set_meanwhile() {
+        let alarm = Alarm::new();
+        let mut timer = Timer::new(&alarm);
+        alarm.busy(SECOND * 2);
+        alarm.set_pause(SECOND);
+        rings(&mut timer).await;
+        assert!(alarm.has_rung() && !alarm.is_over());
+        alarm.set_pause(SECOND * 30);
+        let took = rings(&mut timer).await;
+        assert!(took < SECOND + SECOND / 100 && alarm.is_over(), "{took:?}");
+        alarm.set_pause(SECOND);
+        assert!(alarm.has_rung(), "it stays so to the end of the request");
+        alarm.idle(SECOND);
+        assert!(!alarm.has_rung());
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use soul_client::balance::Choice;
 
-use super::context::PathPrefix;
+use super::{context::PathPrefix, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
     sync::SyncConfig,
@@ -54,6 +54,9 @@ pub const DEFAULT_MAX_HEADERS: usize = 100;
 
 /// Connections of callers served at once; later ones wait in the system's queue.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
+
+/// How long a connection that changed its protocol may be silent; longer than the pings of common WebSocket servers.
+pub const DEFAULT_TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Threads that serve requests: one a core.
 pub const DEFAULT_THREADS: usize = 0;
@@ -106,6 +109,22 @@ pub struct GatewayConfig {
     pub max_connections: usize,
     /// Threads that serve requests, each on its own; 0 is one a core.
     pub threads: usize,
+    /// Requests served at once, over all threads; further ones are refused with 503. 0 is no limit but that of connections.
+    pub max_requests: usize,
+    /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
+    /// are refused with 503. 0 is no limit.
+    pub upstream_max_requests: usize,
+    /// How long a request may take from its head to the end of its answer, whatever its rule allows; zero is no limit.
+    pub request_timeout: Duration,
+    /// Bytes of the body of a request; longer ones are refused with 413. 0 is no limit.
+    pub max_body_bytes: usize,
+    /// How long a connection that changed its protocol, such as a WebSocket, may be silent; zero is no limit.
+    pub tunnel_idle_timeout: Duration,
+    /// Proxies that are believed for whom they ask: the caller is the last address in `X-Forwarded-For` that is none
+    /// of theirs, for `hash`, conditions and log.
+    pub trusted_proxies: Vec<Network>,
+    /// Whether every connection begins with the PROXY protocol, version 1 or 2, as from a load balancer in front.
+    pub proxy_protocol: bool,
     /// File to which a line is added for every request, `-` for the standard output; `None` writes none.
     pub access_log: Option<PathBuf>,
     /// How long requests in flight may take to end at shutdown.
@@ -146,6 +165,13 @@ impl Default for GatewayConfig {
             max_headers: DEFAULT_MAX_HEADERS,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             threads: DEFAULT_THREADS,
+            max_requests: 0,
+            upstream_max_requests: 0,
+            request_timeout: Duration::ZERO,
+            max_body_bytes: 0,
+            tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,
+            trusted_proxies: Vec::new(),
+            proxy_protocol: false,
             access_log: None,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             error_status: ErrorStatus::default(),
@@ -160,6 +186,11 @@ impl Default for GatewayConfig {
 }
 
 impl GatewayConfig {
+    /// Bytes that the body of a request may have.
+    pub(super) fn max_body(&self) -> u64 {
+        if self.max_body_bytes == 0 { u64::MAX } else { self.max_body_bytes as u64 }
+    }
+
     /// Lists every value that cannot work, each with its field; empty when all is well.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {

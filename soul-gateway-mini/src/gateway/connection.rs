@@ -1,19 +1,29 @@
 //! One caller's connection, from the first byte to the last. All of it is one task: reading requests, asking upstreams,
 //! writing answers, and the one timer for all of that.
 
-use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    net::IpAddr,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     GatewayConfig, Requests,
     alarm::{Alarm, Timer},
     config::DEFAULT_MAX_HEADERS,
+    forward::Tunnel,
     lane::Lane,
     peer::Peer,
+    proxied,
 };
 use crate::{
     causes::chain,
@@ -28,7 +38,9 @@ pub(super) struct Serving {
     http: http1::Builder,
     body_idle_timeout: Duration,
     header_read_timeout: Duration,
+    request_timeout: Duration,
     drain: CancellationToken,
+    proxy_protocol: bool,
 }
 
 impl Serving {
@@ -46,7 +58,25 @@ impl Serving {
             http,
             body_idle_timeout: config.body_idle_timeout,
             header_read_timeout: config.header_read_timeout,
+            request_timeout: config.request_timeout,
             drain,
+            proxy_protocol: config.proxy_protocol,
+        }
+    }
+
+    /// The address of the caller: the other end of the connection, or whom that speaks for.
+    async fn caller(&self, stream: &mut TcpStream, peer: IpAddr) -> Option<IpAddr> {
+        if !self.proxy_protocol {
+            return Some(peer);
+        }
+        let told = timeout(self.header_read_timeout, proxied::proxy_protocol(stream));
+        match self.drain.run_until_cancelled(told).await? {
+            Ok(Ok(address)) => Some(address.unwrap_or(peer)),
+            Ok(Err(error)) => {
+                tracing::debug!(%peer, %error, "a connection did not begin with the PROXY protocol");
+                None
+            }
+            Err(_) => None,
         }
     }
 }
@@ -57,41 +87,60 @@ pub(super) struct Caller {
     pub(super) lane: Arc<Lane>,
     pub(super) alarm: Arc<Alarm>,
     header_read_timeout: Duration,
+    request_timeout: Duration,
+    /// What the connection becomes after the answer at hand.
+    tunnel: Mutex<Option<Tunnel>>,
 }
 
 impl Caller {
-    /// A request begins: until this is dropped, the connection is not idle.
-    pub(super) fn turn(&self) -> Turn {
-        self.alarm.busy();
-        Turn { alarm: Arc::clone(&self.alarm), then: self.header_read_timeout }
+    /// A request begins: until the turn is dropped, the connection is not idle. Says also whether it may be served.
+    pub(super) fn turn(&self) -> (Turn, bool) {
+        self.alarm.busy(self.request_timeout);
+        let served = self.lane.count_in();
+        let (lane, alarm) = (Arc::clone(&self.lane), Arc::clone(&self.alarm));
+        (Turn { lane, alarm, then: self.header_read_timeout }, served)
+    }
+
+    /// The connection changes its protocol after this answer.
+    pub(super) fn tunnel(&self, tunnel: Tunnel) {
+        *self.waiting_tunnel() = Some(tunnel);
+    }
+
+    fn waiting_tunnel(&self) -> MutexGuard<'_, Option<Tunnel>> {
+        self.tunnel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// From the head of a request to the end of its answer.
 pub(super) struct Turn {
+    lane: Arc<Lane>,
     alarm: Arc<Alarm>,
     then: Duration,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        self.lane.count_out();
         self.alarm.idle(self.then);
     }
 }
 
 /// Serves one caller to the end of its connection.
 pub(super) async fn serve(
-    stream: TcpStream,
-    peer: Peer,
+    mut stream: TcpStream,
+    address: IpAddr,
     lane: Arc<Lane>,
     requests: Arc<Requests>,
     serving: Arc<Serving>,
 ) {
     // Without it answers only get slower.
     let _ = stream.set_nodelay(true);
-    let Serving { http, body_idle_timeout, header_read_timeout, drain } = &*serving;
+    let Serving { http, body_idle_timeout, header_read_timeout, drain, .. } = &*serving;
     let header_read_timeout = *header_read_timeout;
-    let caller = Caller { peer, lane, alarm: Arc::new(Alarm::new()), header_read_timeout };
+    let Some(address) = serving.caller(&mut stream, address).await else { return };
+    let (peer, alarm, tunnel) = (Peer::new(address), Arc::new(Alarm::new()), Mutex::new(None));
+    let request_timeout = serving.request_timeout;
+    let caller = Caller { peer, lane, alarm, header_read_timeout, request_timeout, tunnel };
     let asked = Asked::default();
     let (requests, caller, asked) = (&*requests, &caller, &asked);
     let service = service_fn(move |request| async move {
@@ -99,7 +148,7 @@ pub(super) async fn serve(
         Ok::<_, Infallible>(requests.answer(request, caller).await)
     });
     let io = TokioIo::new(Patience::new(stream, *body_idle_timeout));
-    let mut connection = pin!(http.serve_connection(io, service));
+    let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
     let alarm = &*caller.alarm;
     alarm.idle(header_read_timeout);
     let mut timer = Timer::new(alarm);
@@ -131,5 +180,12 @@ pub(super) async fn serve(
     if let Err(error) = served.await {
         // A caller that went away, sent nonsense, or was left without the rest of an answer.
         tracing::debug!(peer = %caller.peer.address(), error = chain(&error), "a connection ended early");
+        return;
+    }
+    let tunnel = caller.waiting_tunnel().take();
+    if let Some(tunnel) = tunnel
+        && let Err(error) = tunnel.run(alarm).await
+    {
+        tracing::debug!(peer = %caller.peer.address(), %error, "a tunnel ended early");
     }
 }

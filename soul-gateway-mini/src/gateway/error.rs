@@ -65,8 +65,15 @@ pub(super) enum Refusal {
         CallerFault::Left => "broke off",
         CallerFault::Malformed => "cannot be read",
         CallerFault::Stalled => "paused for too long",
+        CallerFault::TooLarge => "is longer than `--max-body-bytes` allows",
     })]
     Caller(CallerFault),
+    /// As many requests as the gateway may serve at once are under way.
+    #[error("as many requests as `--max-requests` allows are under way")]
+    Overloaded,
+    /// Every upstream that may be chosen has as many requests under way as it may.
+    #[error("as many requests as `--upstream-max-requests` allows are under way at `{upstream}`")]
+    Busy { upstream: Arc<str> },
     /// `divide` is switched off or unknown, or the path belongs to another kind of service: nothing says where to.
     #[error("not divided: {0}")]
     NotDivided(&'static str),

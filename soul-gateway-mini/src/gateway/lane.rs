@@ -11,7 +11,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -44,6 +44,9 @@ pub(super) struct Lane {
     client: Arc<Client>,
     serving: Mutex<Serving>,
     lines: Lines,
+    /// Requests under way, and how many may be.
+    under_way: AtomicUsize,
+    max_requests: usize,
     /// Whether no more requests are to be taken. Looked at with every one of them, unlike a token with its lock.
     draining: AtomicBool,
 }
@@ -66,11 +69,13 @@ impl std::ops::Deref for Held {
 }
 
 impl Lane {
-    pub(super) fn new(sync: &ConfigSync, client: Client, lines: Lines) -> Self {
+    pub(super) fn new(sync: &ConfigSync, client: Client, lines: Lines, max_requests: usize) -> Self {
         Self {
             client: Arc::new(client),
             serving: Mutex::new(Serving { cached: sync.cached(), held: None }),
             lines,
+            under_way: AtomicUsize::new(0),
+            max_requests,
             draining: AtomicBool::new(false),
         }
     }
@@ -78,6 +83,16 @@ impl Lane {
     /// Its connections to upstreams.
     pub(super) fn client(&self) -> &Arc<Client> {
         &self.client
+    }
+
+    /// A request has come; says whether it may be served, or there are as many as may be.
+    pub(super) fn count_in(&self) -> bool {
+        self.under_way.fetch_add(1, Relaxed) < self.max_requests
+    }
+
+    /// A request has ended.
+    pub(super) fn count_out(&self) {
+        self.under_way.fetch_sub(1, Relaxed);
     }
 
     /// Its part of the access log.

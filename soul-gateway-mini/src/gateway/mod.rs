@@ -45,6 +45,7 @@ mod metrics;
 mod peer;
 mod plugin;
 mod probe;
+mod proxied;
 mod respond;
 mod server;
 mod status;
@@ -54,6 +55,7 @@ use hyper::body::Incoming;
 
 pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
 pub use error::GatewayError;
+pub use proxied::{BadNetwork, Network};
 pub use server::{Drained, Gateway, GatewaySource};
 
 use self::{
@@ -62,6 +64,7 @@ use self::{
     error::Refusal,
     forward::{AnswerBody, Forwarder, Outbound},
     lane::Held,
+    peer::Peer,
     plugin::{context_path, divide},
     respond::Record,
 };
@@ -80,6 +83,7 @@ struct Requests {
     path_prefix: PathPrefix,
     resolver: AddressResolver,
     error_status: ErrorStatus,
+    trusted_proxies: Box<[Network]>,
     /// Requests that no selector took.
     unmatched: StatusStats,
 }
@@ -91,16 +95,21 @@ impl Requests {
             path_prefix: config.path_prefix,
             resolver: config.caller_address,
             error_status: config.error_status,
+            trusted_proxies: config.trusted_proxies.clone().into(),
             unmatched: StatusStats::default(),
         }
     }
 
     /// Answers one request, whatever happens.
     async fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Response<AnswerBody> {
-        let turn = caller.turn();
+        let (turn, served) = caller.turn();
         let snapshot = caller.lane.snapshot();
         let mut record = Record::start(&request, caller, &self.unmatched);
-        let outcome = self.serve(snapshot.as_deref(), request, caller, &mut record).await;
+        let outcome = if served {
+            self.serve(snapshot.as_deref(), request, caller, &mut record).await
+        } else {
+            Err(Refusal::Overloaded)
+        };
         respond::finish(outcome, record, self.error_status).map(|body| body.during(turn))
     }
 
@@ -111,8 +120,12 @@ impl Requests {
         caller: &'s Caller,
         record: &mut Record<'s>,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        let (snapshot, peer): (&Snapshot, _) = (snapshot.ok_or(Refusal::NotReady)?, &caller.peer);
+        let snapshot: &Snapshot = snapshot.ok_or(Refusal::NotReady)?;
         let (head, body) = accept(request)?;
+        let behind = proxied::behind(&self.trusted_proxies, caller.peer.address(), &head.headers);
+        let behind = behind.map(Peer::new);
+        let peer = behind.as_ref().unwrap_or(&caller.peer);
+        record.address(peer.address());
         let (selector, rule, target) = {
             let parted = context_path::execute(snapshot, &head, peer, self.resolver, self.path_prefix)?;
             let context = plugin::soul_context(&head, Some(&parted));
@@ -122,8 +135,15 @@ impl Requests {
             (selector, rule, context::target(&parted.rest, head.uri.query()))
         };
         let candidates = divide::pick(selector, rule, peer.key(), self.forwarder.suspicion())?;
-        forward::send(&self.forwarder, Outbound::new(head, body, target), caller, candidates, record.tally())
-            .await
+        forward::send(
+            &self.forwarder,
+            Outbound::new(head, body, target),
+            caller,
+            peer,
+            candidates,
+            record.tally(),
+        )
+        .await
     }
 }
 

@@ -1,11 +1,11 @@
 //! What callers are told: the only place that chooses statuses and words for the gateway's own answers.
 
-use std::{fmt, io, time::Instant};
+use std::{fmt, io, net::IpAddr, time::Instant};
 
 use bytes::Bytes;
 use http::{
     HeaderValue, Method, Request, Response, StatusCode, Uri,
-    header::{CONNECTION, CONTENT_TYPE},
+    header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER},
 };
 use soul_client::wire::soul::SoulResult;
 
@@ -34,6 +34,7 @@ const CALLER_GONE: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => StatusCode::REQUEST_TIMEOUT,
 };
+const TOO_MANY_REQUESTS: (i32, &str) = (429, "You have been restricted, please try again later!");
 /// What Soul's global error handler says of every failing upstream (section 7.4).
 const INTERNAL: (i32, &str) = (500, "Internal Server Error");
 
@@ -45,6 +46,8 @@ pub(super) struct Record<'s> {
     unmatched: &'s StatusStats,
     tally: Tally,
     caller: &'s Caller,
+    /// Who asked, as far as it is known.
+    address: IpAddr,
     /// What was asked for, if that is to be logged.
     asked: Option<(Method, Uri)>,
     told: bool,
@@ -61,9 +64,15 @@ impl<'s> Record<'s> {
             unmatched,
             tally: Tally::default(),
             caller,
+            address: caller.peer.address(),
             asked,
             told: false,
         }
+    }
+
+    /// Notes who asked, from behind the other end of the connection.
+    pub(super) fn address(&mut self, address: IpAddr) {
+        self.address = address;
     }
 
     /// Notes the selector that took the request.
@@ -95,7 +104,7 @@ impl<'s> Record<'s> {
         }
         if let Some((method, uri)) = &self.asked {
             self.caller.lane.lines().add(&Entry {
-                peer: self.caller.peer.address(),
+                peer: self.address,
                 method,
                 uri,
                 status,
@@ -153,7 +162,9 @@ pub(super) fn finish(
 fn log(refusal: &Refusal, record: &Record<'_>) {
     let (selector, rule) = (record.selector.map(Selector::name), record.rule.map(Rule::name));
     let retries = record.tally.retries;
-    if http_status(refusal).is_server_error() && !matches!(refusal, Refusal::NotReady) {
+    if http_status(refusal).is_server_error()
+        && !matches!(refusal, Refusal::NotReady | Refusal::Overloaded | Refusal::Busy { .. })
+    {
         tracing::warn!(
             selector,
             rule,
@@ -178,6 +189,9 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if matches!(refusal, Refusal::Overloaded | Refusal::Busy { .. }) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     if matches!(refusal, Refusal::Malformed(_) | Refusal::Caller(_)) {
         // What was misread here may be read otherwise by whoever stands in front: nothing more is taken from it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -190,6 +204,7 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
         Refusal::Malformed(_) | Refusal::Caller(_) => PARAM_ERROR,
         Refusal::NoSelector => CANNOT_FIND_SELECTOR,
         Refusal::NoRule => RULE_NOT_FIND,
+        Refusal::Overloaded | Refusal::Busy { .. } => TOO_MANY_REQUESTS,
         Refusal::NotReady
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
@@ -207,9 +222,12 @@ fn http_status(refusal: &Refusal) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         Refusal::Caller(CallerFault::Stalled) => StatusCode::REQUEST_TIMEOUT,
+        Refusal::Caller(CallerFault::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
         Refusal::NotReady
+        | Refusal::Overloaded
+        | Refusal::Busy { .. }
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
         | Refusal::NoUpstream => StatusCode::SERVICE_UNAVAILABLE,
@@ -224,7 +242,9 @@ fn http_status(refusal: &Refusal) -> StatusCode {
 fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String>) {
     let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
     match refusal {
-        Refusal::Malformed(_) | Refusal::Caller(_) => (http_status(refusal), PARAM_ERROR, None),
+        Refusal::Malformed(_) | Refusal::Caller(_) | Refusal::Overloaded | Refusal::Busy { .. } => {
+            (http_status(refusal), words(refusal), None)
+        }
         Refusal::Connect { upstream, source } if source.kind() == io::ErrorKind::ConnectionRefused => {
             failed(format!("Connection refused: {}", java_address(upstream)))
         }

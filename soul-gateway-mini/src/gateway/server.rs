@@ -15,7 +15,6 @@ use super::{
     connection::{self, Serving},
     forward::Forwarder,
     lane::{Lane, Port, SPREADS},
-    peer::Peer,
     probe, status,
 };
 use crate::{
@@ -117,7 +116,14 @@ impl Gateway {
         let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.stop)];
         let sync = follow(source, &config, &tasks)?;
         let forwarder = Forwarder::new(&config, tasks.stop.clone());
-        let lane = || Arc::new(Lane::new(&sync, forwarder.client(), Lines::new(access_log.clone())));
+        let max_requests = match config.max_requests {
+            0 => usize::MAX,
+            all => all.div_ceil(ports.len()),
+        };
+        let lane = || {
+            let lines = Lines::new(access_log.clone());
+            Arc::new(Lane::new(&sync, forwarder.client(), lines, max_requests))
+        };
         let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
         let requests = Arc::new(Requests::new(&config, forwarder));
         let watched = status::Watched {
@@ -310,8 +316,7 @@ impl Work {
         loop {
             let Accepted { stream, peer, place } = acceptor.next().await;
             let (lane, requests) = (Arc::clone(lane), Arc::clone(&self.requests));
-            let connection =
-                connection::serve(stream, Peer::new(peer.ip()), lane, requests, Arc::clone(&self.serving));
+            let connection = connection::serve(stream, peer.ip(), lane, requests, Arc::clone(&self.serving));
             self.callers.spawn(async move {
                 connection.await;
                 drop(place);

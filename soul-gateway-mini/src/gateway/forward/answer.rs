@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{CONNECTION, CONTENT_LENGTH},
+    header::{CONNECTION, CONTENT_LENGTH, UPGRADE},
 };
 use hyper::ext::ReasonPhrase;
 
@@ -83,16 +83,18 @@ pub(super) fn parse(input: &mut BytesMut, method: &Method) -> Result<Parsed, Unr
         drop(input.split_to(length));
         return Ok(Parsed::Interim);
     }
+    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
     let http_11 = answer.version == Some(1);
     let hop = Hop::read(answer.headers)?;
     let framing = framing::of_answer(method, status, http_11, hop.chunked, hop.length)?;
-    // The places of names and values: the head becomes one piece of memory that all values share.
+    // The places of names and values: the head becomes one piece of memory that all values share. What is empty may
+    // be anywhere in memory.
     let base = input.as_ptr().addr();
     let place = |part: &[u8]| {
-        let start = part.as_ptr().addr() - base;
+        let start = if part.is_empty() { 0 } else { part.as_ptr().addr().saturating_sub(base) };
         start..start + part.len()
     };
-    let reason = answer.reason.filter(|reason| Some(*reason) != status.canonical_reason());
+    let reason = answer.reason.filter(|r| !r.is_empty() && Some(*r) != status.canonical_reason());
     let reason = reason.map(|reason| place(reason.as_bytes()));
     let mut names = [const { (0..0, 0..0) }; 32];
     let mut more = Vec::new();
@@ -109,7 +111,9 @@ pub(super) fn parse(input: &mut BytesMut, method: &Method) -> Result<Parsed, Unr
     let mut map = HeaderMap::with_capacity(count);
     for (name, value) in lines {
         let name = HeaderName::from_bytes(&head[name.clone()]).map_err(|_| Unreadable::NotHttp)?;
-        if hop.ends(&name) || name == CONTENT_LENGTH && (hop.chunked || map.contains_key(CONTENT_LENGTH)) {
+        if hop.ends(&name) && !(switches && name == UPGRADE)
+            || name == CONTENT_LENGTH && (hop.chunked || map.contains_key(CONTENT_LENGTH))
+        {
             continue;
         }
         let value =
@@ -130,7 +134,6 @@ pub(super) fn parse(input: &mut BytesMut, method: &Method) -> Result<Parsed, Unr
     let keep = (if http_11 { !hop.close } else { hop.keep_alive && !hop.close })
         && !hop.length_and_coding
         && framing != Framing::Close;
-    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
     Ok(Parsed::Final(Box::new(Head { response, framing, keep, switches })))
 }
 
@@ -230,6 +233,19 @@ mod tests {
         assert_eq!(
             (head.response.headers().len(), &head.response.headers()["x-199"]),
             (200, &"199".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn what_is_empty_is_no_trouble() {
+        let (head, _) = read("HTTP/1.1 200\r\nX-A:\r\nX-B: \r\nContent-Length: 0\r\n\r\n").unwrap();
+        let headers = head.response.headers();
+        assert_eq!(
+            (&headers["x-a"], &headers["x-b"], headers.len()),
+            (&"".parse().unwrap(), &"".parse().unwrap(), 3)
+        );
+        assert!(
+            read("HTTP/1.1 299 \r\nContent-Length: 0\r\n\r\n").unwrap().0.response.extensions().is_empty()
         );
     }
 

@@ -33,6 +33,9 @@ pub(crate) enum BodyError {
     /// The upstream paused for longer than is allowed.
     #[error("nothing came for {} ms", .0.as_millis())]
     Stalled(Duration),
+    /// The whole request took longer than is allowed.
+    #[error("the request took longer than `--request-timeout` allows")]
+    Late,
     /// The caller sent no more of its own body while it got this one.
     #[error("the caller did not send its body to the end")]
     Caller,
@@ -131,6 +134,9 @@ impl Downloading {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Rest::Failed(error) = &mut self.rest {
             return Poll::Ready(error.take().map(Err));
+        }
+        if self.alarm.is_over() {
+            return self.fail(BodyError::Late, cx);
         }
         if let Err(error) = self.push(cx) {
             return self.fail(error, cx);

@@ -5,7 +5,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
-    header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING},
+    header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE},
 };
 
 use super::super::config::{Forwarded, HostHeader};
@@ -63,6 +63,24 @@ pub(super) fn expects_continue(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
+/// The protocol that a caller wants to go on in, if a gateway can let it: any but HTTP/2, whose requests would pass
+/// unseen.
+pub(super) fn wanted_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut lines = headers.get_all(UPGRADE).iter();
+    let (Some(protocol), None) = (lines.next(), lines.next()) else { return None };
+    let tokens = |value: &'_ HeaderValue, wanted: fn(&[u8]) -> bool| {
+        value.as_bytes().split(|byte| *byte == b',').any(|token| wanted(token.trim_ascii()))
+    };
+    let named = |value| tokens(value, |token| token.eq_ignore_ascii_case(b"upgrade"));
+    let of_http = |token: &[u8]| {
+        let name = token.get(..4).unwrap_or(token);
+        name.eq_ignore_ascii_case(b"http")
+            || name.eq_ignore_ascii_case(b"h2c")
+            || name.eq_ignore_ascii_case(b"h2")
+    };
+    (headers.get_all(CONNECTION).iter().any(named) && !tokens(protocol, of_http)).then_some(protocol)
+}
+
 /// The body of a request as its upstream is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
@@ -83,6 +101,8 @@ pub(super) struct Asked<'a> {
     /// The caller's address.
     pub(super) caller: &'a HeaderValue,
     pub(super) body: Announced,
+    /// What the caller wants the connection to become, see [`wanted_upgrade`].
+    pub(super) upgrade: Option<&'a HeaderValue>,
     pub(super) forwarded: Forwarded,
     pub(super) host_header: HostHeader,
 }
@@ -107,6 +127,10 @@ impl Asked<'_> {
             if !self.ends_here(name) && !named.contains(name) {
                 line(out, name.as_str(), value.as_bytes());
             }
+        }
+        if let Some(protocol) = self.upgrade {
+            out.extend_from_slice(b"connection: upgrade\r\n");
+            line(out, UPGRADE.as_str(), protocol.as_bytes());
         }
         self.tell_body(out);
         self.tell_caller(out);
@@ -209,6 +233,7 @@ mod tests {
     struct Case {
         host: Option<&'static str>,
         body: Announced,
+        upgrade: Option<HeaderValue>,
         forwarded: Forwarded,
         host_header: HostHeader,
     }
@@ -216,6 +241,7 @@ mod tests {
     const PLAIN: Case = Case {
         host: Some("shop.example"),
         body: Announced::Nothing,
+        upgrade: None,
         forwarded: Forwarded::Off,
         host_header: HostHeader::Preserve,
     };
@@ -229,6 +255,7 @@ mod tests {
             host: host.as_ref(),
             caller: &HeaderValue::from_static("10.0.0.9"),
             body: case.body,
+            upgrade: case.upgrade.as_ref(),
             forwarded: case.forwarded,
             host_header: case.host_header,
         };
@@ -305,6 +332,28 @@ mod tests {
         assert_eq!(host(Some("shop.example"), HostHeader::Preserve), "host: shop.example");
         assert_eq!(host(Some("shop.example"), HostHeader::Upstream), "host: 10.0.0.2:8188");
         assert_eq!(host(None, HostHeader::Preserve), "host: 10.0.0.2:8188");
+    }
+
+    #[test]
+    fn other_protocols_are_asked_for_and_other_versions_of_http_are_not() {
+        let wanted = |connection, upgrade| {
+            wanted_upgrade(&with_lines(&[("connection", connection), ("upgrade", upgrade)])).cloned()
+        };
+        let websocket = wanted("keep-alive, Upgrade", "websocket");
+        assert_eq!(websocket, Some(HeaderValue::from_static("websocket")));
+        for (connection, upgrade) in [
+            ("keep-alive", "websocket"),
+            ("upgrade", "h2c"),
+            ("upgrade", "websocket, H2C"),
+            ("upgrade", "HTTP/2.0"),
+        ] {
+            assert_eq!(wanted(connection, upgrade), None, "{connection} {upgrade}");
+        }
+        let lines = written(
+            &[("connection", "upgrade"), ("upgrade", "websocket")],
+            &Case { upgrade: websocket, ..PLAIN },
+        );
+        assert_eq!(lines[2..], ["connection: upgrade", "upgrade: websocket"]);
     }
 
     #[test]

@@ -33,8 +33,10 @@ pub(super) struct Link {
     address: Arc<str>,
     /// What came and was not taken yet.
     pub(super) input: BytesMut,
-    /// How much room is made for the next read.
+    /// How much room is made for the next read: what answers of this upstream were seen to need.
     room: usize,
+    /// How much came since the exchange began.
+    came: usize,
     /// What is to be written before anything else.
     pub(super) output: Vec<u8>,
     /// How much of it was.
@@ -43,7 +45,7 @@ pub(super) struct Link {
     wrote: bool,
     /// Whether it served a request before.
     pub(super) reused: bool,
-    _open: Open,
+    open: Open,
 }
 
 /// Counts a connection as long as it is open.
@@ -70,12 +72,18 @@ impl Link {
             address,
             input: BytesMut::new(),
             room: INPUT_MIN,
+            came: 0,
             output: Vec::with_capacity(1024),
             sent: 0,
             wrote: false,
             reused: false,
-            _open: open,
+            open,
         }
+    }
+
+    /// The socket, what came of it and was not taken, and what counts it as open.
+    pub(super) fn into_parts(self) -> (TcpStream, BytesMut, Open) {
+        (self.stream, self.input, self.open)
     }
 
     pub(super) fn address(&self) -> &Arc<str> {
@@ -111,7 +119,10 @@ impl Link {
         if self.output.capacity() > INPUT_MIN {
             self.output = Vec::new();
         }
-        self.room = INPUT_MIN;
+        if self.came < self.room / 4 {
+            self.room = (self.room / 2).max(INPUT_MIN);
+        }
+        self.came = 0;
         self.reused = true;
     }
 
@@ -122,6 +133,7 @@ impl Link {
         }
         let room = self.input.capacity() - self.input.len();
         let read = ready!(pin!(self.stream.read_buf(&mut self.input)).poll(cx))?;
+        self.came += read;
         if read == room {
             self.room = (self.room * 2).min(INPUT_MAX);
         }

@@ -17,12 +17,20 @@ mod headers;
 mod link;
 mod names;
 mod pool;
+mod tunnel;
 mod upload;
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, Response, header::HOST, request, uri::PathAndQuery};
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{
+    HeaderValue, Response,
+    header::{CONNECTION, HOST},
+    request,
+    uri::PathAndQuery,
+};
+use http_body::Body as _;
+use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::InFlight;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) use body::AnswerBody;
 pub(super) use client::Client;
 pub(super) use headers::is_plainly_framed;
+pub(super) use tunnel::Tunnel;
 pub(super) use upload::CallerFault;
 
 use answer::Head;
@@ -44,6 +53,7 @@ use super::{
     config::{Forwarded, GatewayConfig, HostHeader},
     connection::Caller,
     error::Refusal,
+    peer::Peer,
     plugin::divide::{Candidate, Candidates, Suspicion},
 };
 
@@ -85,6 +95,9 @@ pub(super) struct Forwarder {
     body_idle_timeout: Duration,
     host_header: HostHeader,
     forwarded: Forwarded,
+    max_body: u64,
+    tunnel_idle: Duration,
+    upstream_max_requests: u32,
 }
 
 impl Forwarder {
@@ -100,6 +113,12 @@ impl Forwarder {
             body_idle_timeout: config.body_idle_timeout,
             host_header: config.host_header,
             forwarded: config.forwarded,
+            max_body: config.max_body(),
+            tunnel_idle: config.tunnel_idle_timeout,
+            upstream_max_requests: match config.upstream_max_requests {
+                0 => u32::MAX,
+                limit => u32::try_from(limit).unwrap_or(u32::MAX),
+            },
         }
     }
 
@@ -122,23 +141,32 @@ pub(super) async fn send(
     forwarder: &Forwarder,
     outbound: Outbound,
     caller: &Caller,
+    peer: &Peer,
     mut candidates: Candidates<'_>,
     tally: &mut Tally,
 ) -> Result<Response<AnswerBody>, Refusal> {
     let rule = candidates.rule();
-    let mut sending = Sending::new(forwarder, outbound, caller)?;
+    let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
     let mut budget =
         Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
     let mut deadline = Instant::now() + rule.timeout;
     loop {
         let candidate = candidates.current().ok_or(Refusal::NoUpstream)?;
+        if candidate.member.state().in_flight() >= forwarder.upstream_max_requests {
+            // Another may have room; nothing was asked, so nothing is counted.
+            if candidates.advance() {
+                continue;
+            }
+            return Err(Refusal::Busy { upstream: Arc::clone(candidate.destination.address()) });
+        }
         tally.upstream = Some(Arc::clone(candidate.destination.address()));
         let failure = match sending.attempt(candidate, deadline, rule.timeout).await {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };
-        let Some(again) = budget.after(&failure, sending.is_whole(), deadline) else {
+        let again = budget.after(&failure, sending.is_whole(), deadline);
+        let Some(again) = again.filter(|_| !caller.alarm.is_over()) else {
             return Err(failure.refusal);
         };
         if !candidates.advance() {
@@ -195,7 +223,11 @@ impl Budget {
 struct Sending<'f> {
     forwarder: &'f Forwarder,
     caller: &'f Caller,
+    /// Who asks, possibly from behind the other end of the connection.
+    peer: &'f Peer,
     head: request::Parts,
+    /// The caller's side of a connection that changes its protocol, if it asked for that.
+    upgrade: Option<OnUpgrade>,
     target: PathAndQuery,
     asked_host: Option<HeaderValue>,
     body: Announced,
@@ -206,15 +238,27 @@ struct Sending<'f> {
 }
 
 impl<'f> Sending<'f> {
-    fn new(forwarder: &'f Forwarder, outbound: Outbound, caller: &'f Caller) -> Result<Self, Refusal> {
-        let Outbound { head, body, target } = outbound;
+    fn new(
+        forwarder: &'f Forwarder,
+        outbound: Outbound,
+        caller: &'f Caller,
+        peer: &'f Peer,
+    ) -> Result<Self, Refusal> {
+        let Outbound { mut head, body, target } = outbound;
         // The address in the request line, if there is one, counts more than `Host` (RFC 9112, section 3.2.2).
         let named = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
         let asked_host = named.or_else(|| head.headers.get(HOST).cloned());
-        let upload = Upload::new(body, headers::expects_continue(&head.headers));
+        if body.size_hint().lower() > forwarder.max_body {
+            return Err(Refusal::Caller(CallerFault::TooLarge));
+        }
+        let upload = Upload::new(body, headers::expects_continue(&head.headers), forwarder.max_body);
+        let upgrade = match headers::wanted_upgrade(&head.headers) {
+            Some(_) if upload.is_none() => head.extensions.remove::<OnUpgrade>(),
+            _ => None,
+        };
         let body = upload.as_ref().map_or(Announced::Nothing, Upload::announced);
         let target = path_and_query(target)?;
-        Ok(Self { forwarder, caller, head, target, asked_host, body, upload, whole: true })
+        Ok(Self { forwarder, caller, peer, head, upgrade, target, asked_host, body, upload, whole: true })
     }
 
     /// Whether the request can be sent once more.
@@ -280,8 +324,13 @@ impl<'f> Sending<'f> {
             method: &self.head.method,
             headers: &self.head.headers,
             host: self.asked_host.as_ref(),
-            caller: self.caller.peer.text(),
+            caller: match self.forwarder.forwarded {
+                // The list goes on with the one who brought it.
+                Forwarded::Append => self.caller.peer.text(),
+                Forwarded::Replace | Forwarded::Off => self.peer.text(),
+            },
             body: self.body,
+            upgrade: self.upgrade.as_ref().and_then(|_| headers::wanted_upgrade(&self.head.headers)),
             forwarded: self.forwarder.forwarded,
             host_header: self.forwarder.host_header,
         };
@@ -298,9 +347,13 @@ impl<'f> Sending<'f> {
         lease: Lease,
         in_flight: InFlight,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let Head { response, framing, keep, switches } = head;
+        let Head { mut response, framing, keep, switches } = head;
         if switches {
-            // Nobody asked for it: `Upgrade` is not passed on.
+            if let Some(upgrade) = self.upgrade.take() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+                self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, in_flight));
+                return Ok(response.map(|()| AnswerBody::whole(Bytes::new())));
+            }
             let what = "it switched protocols unasked".to_owned();
             let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
             return Err(Failure { refusal, unsent: false });

@@ -26,6 +26,8 @@ pub(crate) enum CallerFault {
     Malformed,
     /// It paused for longer than is allowed.
     Stalled,
+    /// It sends more than is allowed.
+    TooLarge,
 }
 
 impl CallerFault {
@@ -63,6 +65,8 @@ pub(super) struct Upload {
     chunked: bool,
     /// Whether the caller waits to be told that its body is wanted. It is told once the body is asked for here.
     held: bool,
+    /// How many more bytes it may be.
+    allowed: u64,
     /// Of the frame that is being written: the line with its size, its bytes, the end of its line.
     size: Vec<u8>,
     frame: Bytes,
@@ -78,7 +82,9 @@ pub(super) struct Upload {
 
 impl Upload {
     /// What a request brings; `None` if it has no body.
-    pub(super) fn new(body: Incoming, expects_continue: bool) -> Option<Self> {
+    ///
+    /// - `limit`: how many bytes it may be.
+    pub(super) fn new(body: Incoming, expects_continue: bool, limit: u64) -> Option<Self> {
         if body.is_end_stream() {
             return None;
         }
@@ -89,6 +95,7 @@ impl Upload {
             announced,
             chunked,
             held: expects_continue,
+            allowed: limit,
             size: Vec::new(),
             frame: Bytes::new(),
             end: b"",
@@ -193,7 +200,12 @@ impl Upload {
         };
         self.frames += 1;
         match frame.into_data() {
+            Ok(data) if data.len() as u64 > self.allowed => {
+                self.read = true;
+                return Err(PushError::Caller(CallerFault::TooLarge));
+            }
             Ok(data) => {
+                self.allowed -= data.len() as u64;
                 // An empty chunk would be the last one.
                 if self.chunked && !data.is_empty() {
                     use io::Write as _;

@@ -1,12 +1,15 @@
 //! Stories of a whole gateway, with raw sockets on both sides: what goes over the wire is compared by the byte.
 
+mod answers;
 mod bodies;
 mod bytes;
 mod failures;
 mod life;
 mod peers;
 mod probing;
+mod proxies;
 mod retries;
 mod setup;
 mod syncing;
 mod times;
+mod tunnels;

@@ -91,8 +91,17 @@ impl Wire {
         within(self.stream.write_all(bytes.as_ref())).await.expect("send");
     }
 
+    /// Whether just this is unread; then it counts as read.
+    pub(super) fn has(&mut self, text: &str) -> bool {
+        let there = self.unread == text.as_bytes();
+        if there {
+            self.unread.clear();
+        }
+        there
+    }
+
     /// Reads more; `false` at the end.
-    async fn more(&mut self) -> bool {
+    pub(super) async fn more(&mut self) -> bool {
         let mut chunk = [0; 16 * 1024];
         match self.stream.read(&mut chunk).await {
             Ok(0) | Err(_) => false,
@@ -133,7 +142,7 @@ impl Wire {
         Some(self.unread.drain(..length).collect())
     }
 
-    async fn line(&mut self) -> Option<String> {
+    pub(super) async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.unread.windows(2).position(|w| w == b"\r\n") {
                 let line: Vec<u8> = self.unread.drain(..end + 2).collect();
@@ -165,7 +174,9 @@ impl Wire {
         loop {
             let size = usize::from_str_radix(self.line().await?.split(';').next()?, 16).ok()?;
             if size == 0 {
-                return self.line().await.map(drop);
+                // Trailers, if there are any, and an empty line.
+                while !self.line().await?.is_empty() {}
+                return Some(());
             }
             body.extend(self.take(size).await?);
             self.line().await?;

@@ -127,3 +127,42 @@ async fn a_caller_that_never_ends_its_head_is_cut_off() {
     let mut idle = Wire::connect(running.address()).await;
     assert!(idle.is_closed().await, "one that sends nothing is cut off too");
 }
+
+#[tokio::test]
+async fn the_whole_request_has_a_time_of_its_own() {
+    let config = || GatewayConfig { request_timeout: Duration::from_millis(200), ..config() };
+    let silent = Upstream::start(|_| Reply::Hang).await;
+    let running = Running::with(config(), &service(&[silent.address], &handle("random", 3, 60_000))).await;
+    let asked = Instant::now();
+    assert_eq!(get(running.address(), "/http/x").await.status(), 504);
+    assert!(asked.elapsed() < Duration::from_millis(200) + SLACK, "{:?}", asked.elapsed());
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let endless = tokio::spawn(async move {
+        let mut wire = Wire::new(listener.accept().await.unwrap().0);
+        wire.request().await.unwrap();
+        wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        while wire.stream.try_write(b"1\r\nx\r\n").is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let running = Running::with(config(), &service(&[address], &handle("random", 0, 60_000))).await;
+    let mut wire = Wire::connect(running.address()).await;
+    for _ in 0..2 {
+        // A request that ends in time does not shorten the next one.
+        wire.send("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(wire.response_to("GET").await.status(), 404);
+        sleep(Duration::from_millis(120)).await;
+    }
+    wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let asked = Instant::now();
+    let answer = wire.response_to("GET").await;
+    assert_eq!((answer.status(), answer.whole), (200, false));
+    assert!(
+        answer.body.len() > 5 && asked.elapsed() < Duration::from_millis(200) + SLACK,
+        "{:?}",
+        asked.elapsed()
+    );
+    within(endless).await.unwrap();
+}
