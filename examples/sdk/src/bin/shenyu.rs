@@ -1,11 +1,12 @@
 //! A service behind Apache ShenYu whose routes are mounted and registered by one annotation each, and whose life is one
-//! call: bind, register, say that it is still there, and on Ctrl-C leave without losing a request.
+//! call: bind, register, say that it is still there, and on Ctrl-C leave without losing a request. Needs the feature `axum`
+//! of soul-client, and `testing` for the admin.
 //!
 //! ```sh
-//! cargo run -p shenyu-service        # against an admin in this same process, which needs no Java
+//! cargo run -p sdk-examples --bin shenyu        # against an admin in this same process, which needs no Java
 //!
 //! # Against your own admin, found out by `auto` to be of whatever release it is:
-//! SOUL_ADMIN_URL=http://127.0.0.1:9095 SOUL_USERNAME=admin SOUL_PASSWORD=123456 cargo run -p shenyu-service
+//! SOUL_ADMIN_URL=http://127.0.0.1:9095 SOUL_USERNAME=admin SOUL_PASSWORD=123456 cargo run -p sdk-examples --bin shenyu
 //! ```
 //!
 //! Expect, on the way in and, after Ctrl-C, on the way out:

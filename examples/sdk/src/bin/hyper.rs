@@ -1,8 +1,9 @@
 //! A service without axum: hyper answers, the routes are registered by hand, and the settings come from a file with the
-//! keys of the Java clients. `Life` does around any server what `serve` does around axum.
+//! keys of the Java clients. `Life` does around any server what `serve` does around axum. Needs the features `http`,
+//! `rustls` and `file` of soul-client, and no others.
 //!
 //! ```sh
-//! cargo run -p hyper-service -- examples/hyper-service/application.yml
+//! cargo run -p sdk-examples --bin hyper -- examples/sdk/application.yml
 //! ```
 //!
 //! Expect one line for each admin that cannot be reached, at growing distance, while the service serves all the same:
