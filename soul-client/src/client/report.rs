@@ -126,7 +126,8 @@ pub(super) fn odd(plan: &RegistrationPlan, has_app_name: bool) {
     }
     for registration in plan.literal_variables() {
         tracing::warn!(
-            "Soul matches `{}` ({}) as the very text, so no request will: write `*` for the variable, `/**` for a tail",
+            "Soul does not read `{}` ({}) as a router does, so requests are not matched: write `*` for a variable and \
+             `/**` for a tail, or let the annotation mount the handler",
             registration.path(),
             place_of(registration),
         );

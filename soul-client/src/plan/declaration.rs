@@ -97,7 +97,7 @@ impl ClassDeclarations {
     /// The same declarations below a prefix, as a router has them that was nested there: a variable in the prefix
     /// becomes a wildcard, and `/` below `/api` is `/api`.
     ///
-    /// With axum, [`Scope`](crate::Scope) does this where it nests.
+    /// With axum, `soul_client::Scope` does this where it nests (feature `axum`).
     ///
     /// # Examples
     ///

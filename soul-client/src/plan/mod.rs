@@ -178,10 +178,15 @@ impl RegistrationPlan {
         self.registrations.is_empty()
     }
 
-    /// Registrations that no request will ever match: Soul reads a path with a variable and without a `*` as the literal
-    /// text, braces and all. It is sent as written, as the Java client sends it.
+    /// Registrations whose variables Soul does not take for what they are in a router: it reads `{id}` without a `*` in
+    /// the path, and `:id` in any case, as the literal text, and a rest (`{*rest}`) as one segment. They are sent as
+    /// written, as the Java client sends them.
     pub fn literal_variables(&self) -> impl Iterator<Item = &Registration> {
-        self.registrations.iter().filter(|r| r.path().contains('{') && !is_pattern(r.path()))
+        self.registrations.iter().filter(|registration| {
+            let path = registration.path();
+            let mut segments = path.split('/');
+            (path.contains('{') && !is_pattern(path)) || segments.any(shenyu::template::is_foreign_to_soul)
+        })
     }
 
     /// Registrations that an admin of ShenYu 2.5 or later takes for the beginning of paths, because they end with a slash:

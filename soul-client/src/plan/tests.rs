@@ -3,6 +3,8 @@
 use super::*;
 use crate::route::{Annotation, Class, Collected, Route, RpcType};
 
+mod paths;
+
 fn properties(dialect: Dialect) -> Properties {
     let mut properties = Properties::new(dialect, "10.0.0.2");
     properties.server_lists = Some("http://localhost:9095".into());

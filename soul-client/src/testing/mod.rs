@@ -222,3 +222,6 @@ impl fmt::Debug for FakeAdmin {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,11 @@ pub(in crate::plan) fn pattern(path: &str) -> Result<String, String> {
     Ok(written.join("/"))
 }
 
+/// `:id`, `{*rest}` or `*rest`, which mean what they mean to routers only.
+pub(in crate::plan) fn is_foreign_to_soul(segment: &str) -> bool {
+    segment.strip_prefix(':').is_some_and(is_name) || rest(segment).is_some()
+}
+
 /// The name in `{*rest}` or `*rest`.
 fn rest(segment: &str) -> Option<&str> {
     let inner = segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(segment);
