@@ -1,5 +1,30 @@
-// The guide's examples need both features.
-#![cfg_attr(all(feature = "http", feature = "macros"), doc = include_str!("../README.md"))]
+// Of several definitions of a link the first one counts: here come those for rustdoc, and the page ends with others, for
+// readers elsewhere. What a feature brings is found in the table of features without it.
+#![allow(rustdoc::redundant_explicit_links, reason = "definitions must come before those of the page")]
+#![cfg_attr(all(feature = "http", feature = "macros"), doc = include_str!("../docs/links.md"))]
+#![cfg_attr(
+    feature = "axum",
+    doc = "[`Scope`]: crate::Scope\n[`router`]: crate::router\n[`serve`]: crate::serve\n"
+)]
+#![cfg_attr(
+    not(feature = "axum"),
+    doc = "[`Scope`]: #features\n[`router`]: #features\n[`serve`]: #features\n"
+)]
+#![cfg_attr(all(feature = "http", feature = "testing"), doc = "[`testing`]: crate::testing\n")]
+#![cfg_attr(not(feature = "testing"), doc = "[`testing`]: #features\n")]
+#![cfg_attr(
+    all(feature = "axum", feature = "file", feature = "macros"),
+    doc = "[from Java]: crate::guide::from_java\n[from shenyu-client-rust]: crate::guide::from_shenyu_client_rust\n\n"
+)]
+#![cfg_attr(
+    not(all(feature = "axum", feature = "file", feature = "macros")),
+    doc = "[from Java]: #features\n[from shenyu-client-rust]: #features\n\n"
+)]
+// Its examples are whole programs, which need the feature `axum`, so only with that are they compiled.
+#![cfg_attr(
+    all(feature = "http", feature = "macros", any(feature = "axum", not(doctest))),
+    doc = include_str!("../README.md")
+)]
 #![cfg_attr(
     not(all(feature = "http", feature = "macros")),
     doc = "Parts of the Soul client that do without some feature; the guide is in the documentation with default features."
@@ -84,14 +109,17 @@ pub use secret::Secret;
 /// ```
 #[cfg(feature = "macros")]
 pub use soul_client_macros::class;
-/// Announces a handler, or a module of handlers, to the gateway.
+/// Announces a handler, or a class of handlers, to the gateway.
 ///
 /// The attribute leaves a function exactly as it is and adds a constant [`Route`](route::Route), which
-/// [`route::collected`] finds when the program runs. It does not mount the handler in a router: the path is
-/// what the gateway shall know, below the context path of the service.
+/// [`route::collected`] finds when the program runs. The path is what the gateway shall know, below the context path of
+/// the service. With `get` or another method the handler is also mounted by `soul_client::router()`; without, it is not
+/// mounted in a router, and its path is a pattern of the gateway.
 ///
-/// On an inline module it is Soul's annotation of a controller class. Its path is put before the paths of
-/// the handlers in it (nearest annotated module only), as written and without a look at slashes. A path
+/// A documentation comment is for readers of the source and is not sent: `desc` is.
+///
+/// On an inline module or an impl block it is Soul's annotation of a controller class. Its path is put before the paths of
+/// the handlers in it (nearest annotated one only), as written and without a look at slashes. A path
 /// whose first `*` stands at the third character or later, such as `/test/**`, registers the class as one
 /// route instead, and its handlers not at all; only then do the other keys of the class count. The module of
 /// a file is annotated by [`class!`](class!).
@@ -127,22 +155,58 @@ pub use soul_client_macros::class;
 ///     async fn purge() {}
 /// }
 ///
+/// struct Stock;
+///
+/// #[soul_client(path = "/stock")]
+/// impl Stock {
+///     #[soul_client(path = "/count")]
+///     async fn count() {}
+/// }
+///
 /// fn main() {
 ///     let collected = route::collected();
-///     let order = &collected.classes[0];
+///     let (stock, order) = (&collected.classes[0], &collected.classes[1]);
 ///     assert_eq!(order.class.annotation.path, "/order");
 ///     assert_eq!(order.routes[0].annotation.path, "/find/**");
 ///     assert_eq!(order.routes[1].annotation.rule_name, "save order");
 ///     assert_eq!(collected.routes[0].annotation.path, "/admin/purge");
-/// #   let _ = (Admin::purge(), order::save(Json(String::new())), order::find(Path(1)));
+///     assert_eq!(stock.routes[0].annotation.path, "/count");
+/// #   let _ = (Stock::count(), Admin::purge(), order::save(Json(String::new())), order::find(Path(1)));
 /// }
 /// ```
 ///
 /// # Where it may stand
 ///
 /// On a function with a body, async or not, generic or not, in a module, in a function or in an `impl`
-/// block, above or below other attributes; and on an inline module. A handler that `#[cfg]` takes away is
-/// not registered. Several attributes on one handler are several routes.
+/// block, above or below other attributes; and on an inline module or an impl block. A handler that `#[cfg]` takes away
+/// is not registered. Several attributes on one handler are several routes.
+///
+/// To be *mounted*, a function must have a name that the router can call it by. In an impl block that is annotated
+/// itself, if only by `#[soul_client]`, it has one. Of a generic function `handler` says which instance is meant, in
+/// several attributes for several of them; and in an impl block that is generic, or not annotated, which type:
+///
+/// ```
+/// # #[cfg(feature = "axum")]
+/// # mod example {
+/// use axum::extract::Path;
+/// use soul_client::soul_client;
+///
+/// #[soul_client(get, path = "/double/{number}", handler = double::<u64>)]
+/// async fn double<N: Copy + ToString + std::ops::Add<Output = N>>(Path(number): Path<N>) -> String {
+///     (number + number).to_string()
+/// }
+///
+/// struct Shelf<T>(T);
+///
+/// impl<T: Send + 'static> Shelf<T> {
+///     #[soul_client(get, path = "/shelf", handler = Shelf::<u8>::list)]
+///     async fn list() -> &'static str {
+///         std::any::type_name::<T>()
+///     }
+/// }
+/// # }
+/// # fn main() {}
+/// ```
 ///
 /// Not in the implementation of a trait, where no constant can be added: the compiler then names a constant
 /// `_SOUL_CLIENT_CANNOT_STAND_IN_A_TRAIT_…`. Nor can a value be anything but a literal, since an attribute

@@ -172,7 +172,7 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
     /// use axum::{Router, routing::get};
     /// use soul_client::Scope;
     ///
-    /// let scope: Scope = Scope::new().map(|router| router.route("/alive", get("yes")).fallback("no such path"));
+    /// let scope: Scope = Scope::new().map(|router| router.route("/alive", get("yes")).fallback("no such page"));
     /// ```
     ///
     /// A prefix that the router gets here, by its own `nest`, is not registered.
@@ -186,20 +186,22 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
         Scope { router: self.router.with_state(state), classes: self.classes, problems: self.problems }
     }
 
+    fn problem(&mut self, field: &'static str, text: String) {
+        self.problems.push(Problem::new(field, text));
+    }
+}
+
+impl Scope {
     /// The router, and what to register: for [`SoulClientBuilder::declarations`](crate::SoulClientBuilder::declarations).
     ///
     /// # Errors
     /// When something could not be mounted or nested, with every reason; see [`router`](crate::router).
-    pub fn into_parts(self) -> Result<(Router<S>, ClassDeclarations), Error> {
+    pub fn into_parts(self) -> Result<(Router, ClassDeclarations), Error> {
         if self.problems.is_empty() {
             Ok((self.router, ClassDeclarations(self.classes)))
         } else {
             Err(Error::config(self.problems))
         }
-    }
-
-    fn problem(&mut self, field: &'static str, text: String) {
-        self.problems.push(Problem::new(field, text));
     }
 }
 

@@ -4,10 +4,12 @@
 
 mod balance;
 mod change;
+mod docs;
 mod documented;
 mod errors;
 mod example;
 mod leave;
+mod paths;
 mod probe;
 mod process;
 mod registration;
