@@ -4,6 +4,7 @@
 
 mod balance;
 mod change;
+mod discovery;
 mod docs;
 mod documented;
 mod errors;

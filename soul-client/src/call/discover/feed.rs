@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::Instant};
 
-use super::{DiscoverError, Listed};
+use super::{BoxFuture, Discover, DiscoverError, Listed};
 use crate::balance::Upstream;
 
 /// What a source says of one service: a state and not a row of messages, so that nothing is lost however many changes come
@@ -34,7 +34,8 @@ impl Listing {
     }
 }
 
-/// A new way for the lists of one service.
+/// A new way for the lists of one service: what a source gives from [`Discover::watch`], or, since a [`Feed`] is itself a source, what a
+/// program pushes its own lists by.
 ///
 /// # Examples
 /// ```
@@ -47,6 +48,9 @@ impl Listing {
 /// let listing = feed.now();
 /// assert_eq!(listing.upstreams.map(|list| list.len()), Some(1));
 /// assert_eq!(listing.failures, 1);
+///
+/// let orders = soul_client::call::Membership::builder("orders").source(feed);
+/// # let _ = orders;
 /// ```
 #[must_use]
 pub fn feed() -> (Publisher, Feed) {
@@ -151,5 +155,23 @@ impl Feed {
     /// Nothing is lost when the future is dropped.
     pub async fn changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
+    }
+}
+
+/// The same lists for every service.
+impl Discover for Feed {
+    fn fetch<'a>(&'a self, service: &'a str) -> BoxFuture<'a, Listed> {
+        let list = self.now().upstreams.map(|list| list.to_vec());
+        let unknown =
+            || DiscoverError::new(format!("look for `{service}`: the program has not pushed a list yet"));
+        Box::pin(std::future::ready(list.ok_or_else(unknown)))
+    }
+
+    fn watch(&self, _: &str) -> Option<Feed> {
+        Some(self.clone())
+    }
+
+    fn describe(&self) -> String {
+        "what the program pushes".to_owned()
     }
 }

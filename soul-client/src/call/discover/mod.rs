@@ -6,6 +6,7 @@
 //! | [`FileDiscover`] | a file | reading it again when it changed |
 //! | [`DnsDiscover`] | all addresses of a host name | asking the system's resolver |
 //! | [`AdminDiscover`] | the selectors of an admin of Soul or ShenYu | its long poll |
+//! | [`Feed`] | what the program pushes by a [`Publisher`] | – |
 //!
 //! A source of one's own is an implementation of [`Discover`], or a closure in [`discover_fn`].
 

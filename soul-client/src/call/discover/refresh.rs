@@ -22,7 +22,7 @@ pub enum Refresh {
         initial: Duration,
         /// Pause after each further answer, counted from its end.
         every: Duration,
-        /// Share by which the pauses vary either way, so that callers do not all ask at once.
+        /// Share by which a pause is shortened at most, so that callers do not all ask at once.
         jitter: f64,
     },
     /// The source pushes; one that does not is polled by [`Refresh::POLLING`].
@@ -30,7 +30,7 @@ pub enum Refresh {
 }
 
 impl Refresh {
-    /// Ribbon's times: 1 s, then 30 s, here with 10 % jitter.
+    /// Ribbon's times: 1 s, then 30 s, here up to a tenth shorter.
     pub const POLLING: Self =
         Self::Polling { initial: Duration::from_secs(1), every: Duration::from_secs(30), jitter: 0.1 };
 
@@ -80,7 +80,7 @@ impl Pauses {
             (_, true) => self.every,
             (n, false) => self.initial.saturating_mul(1 << n.min(16)).min(self.every),
         };
-        pause.mul_f64((1.0 + self.jitter * (2.0 * fastrand::f64() - 1.0)).max(0.0))
+        pause.mul_f64((1.0 - self.jitter * fastrand::f64()).max(0.0))
     }
 }
 

@@ -13,7 +13,8 @@ use crate::balance::{Health, Snapshot, Upstream, UpstreamState};
 /// Narrows a list.
 ///
 /// Runs where the list is written, never on the path of a request. Who is filtered out is gone: neither probed nor
-/// chosen, and new when it comes back. Filters of a service run one after the other; see [`filter_fn`] for closures.
+/// chosen, and new when it comes back. A filter may also say more of an upstream than its source did, such as a zone. Filters of a service run
+/// one after the other; see [`filter_fn`] for closures.
 ///
 /// # Examples
 /// ```

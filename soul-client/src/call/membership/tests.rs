@@ -10,7 +10,7 @@ use crate::{
     balance::{PickContext, Settings, Upstream},
     call::{
         DiscoverError, MemberEvent, Refresh,
-        discover::{BoxFuture, Listed, Publisher, StaticList, discover_fn, feed},
+        discover::{BoxFuture, Publisher, StaticList, discover_fn, feed},
         filter::{ZoneAffinity, filter_fn},
         probe::{Checked, HealthCheck, Probers, Probing},
     },
@@ -20,22 +20,9 @@ mod probed;
 mod random;
 mod refreshed;
 
-/// Pushes what it is told to.
-struct Pushed(Feed);
-
-impl Discover for Pushed {
-    fn fetch<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Listed> {
-        Box::pin(async { Err(DiscoverError::new("only pushes")) })
-    }
-
-    fn watch(&self, _: &str) -> Option<Feed> {
-        Some(self.0.clone())
-    }
-}
-
 fn pushed() -> (Publisher, MembershipBuilder) {
     let (publisher, feed) = feed();
-    (publisher, Membership::builder("orders").source(Pushed(feed)).probing(Probing::none()))
+    (publisher, Membership::builder("orders").source(feed).probing(Probing::none()))
 }
 
 fn list(addresses: &[&str]) -> Vec<Upstream> {
@@ -122,7 +109,7 @@ async fn ready_waits_for_the_first_list_up_to_a_deadline() {
     assert!(error.is_timeout());
     assert_eq!(
         error.to_string(),
-        "find the upstreams of `orders` by a source of the program: there was not a list within 2 s"
+        "find the upstreams of `orders` by what the program pushes: there was not a list within 2 s"
     );
     publisher.fail(DiscoverError::new("ask the registry").with_source("gone"));
     let error = members.ready(Duration::from_secs(2)).await.unwrap_err();

@@ -115,8 +115,9 @@ impl Writer {
             is_other = true;
         }
         let turned = self.take_findings();
-        let list = (is_other || !turned.is_empty()).then(|| self.list());
-        let is_news = list.is_some();
+        is_other |= self.first_check_counts() && !turned.is_empty();
+        let is_news = is_other || !turned.is_empty();
+        let list = is_other.then(|| self.list());
         // A first answer changes no choice, and therefore no snapshot.
         let health_was_set = is_marked || !turned.is_empty();
         self.write(list, turned).await;
@@ -249,9 +250,7 @@ impl Writer {
     async fn write(&self, list: Option<Vec<Upstream>>, turned: Vec<(Arc<str>, Health)>) {
         let shared = &self.parts.shared;
         let (balancer, clock) = (Arc::clone(&shared.balancer), shared.clock);
-        if list.is_none() && turned.is_empty() && !balancer.current().is_due(clock.now_ms()) {
-            return;
-        }
+        let is_quiet = list.is_none() && turned.is_empty() && !balancer.current().is_due(clock.now_ms());
         let is_long = self.listed.len().max(balancer.current().all().len()) >= LONG;
         let work = move || {
             if let Some(list) = list {
@@ -262,7 +261,7 @@ impl Writer {
             }
             balancer.refresh(clock.now_ms());
         };
-        let done = if is_long { guarded_blocking(work).await } else { guarded_call(work) };
+        let done = if is_long && !is_quiet { guarded_blocking(work).await } else { guarded_call(work) };
         if let Err(panicked) = done {
             tracing::error!(service = &*shared.service, %panicked, "a list could not be made ready, the last one serves");
         }

@@ -92,6 +92,8 @@ impl AdminApi {
         let client = self.transport.client();
         let request = || {
             let request = client.post(url.clone()).timeout(POLL_TIMEOUT);
+            // ShenYu would list this program among its gateways (ShenYu specification, section 7.2).
+            let request = request.header("X-Real-PORT", "0");
             request.header("content-type", "application/x-www-form-urlencoded").body(form.clone())
         };
         let body = self.exchange(&attempt, request).await?;

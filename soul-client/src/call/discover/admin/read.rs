@@ -218,6 +218,8 @@ fn pushed(entry: &RawValue) -> Option<(String, Vec<Upstream>)> {
         status: Value,
         #[serde(default)]
         weight: Value,
+        /// JSON text of words on the instance.
+        props: Option<String>,
     }
     let entry: Entry = serde_json::from_str(entry.get())
         .map_err(|error| tracing::warn!(%error, "the upstreams of a selector cannot be read"))
@@ -234,10 +236,22 @@ fn pushed(entry: &RawValue) -> Option<(String, Vec<Upstream>)> {
             status: number(&instance.status).unwrap_or_default() == 0,
             ..DivideUpstream::registered(instance.url?)
         };
-        Some(Upstream::from(&upstream)).filter(|upstream| !upstream.address().is_empty())
+        let upstream = Upstream::from(&upstream);
+        (!upstream.address().is_empty()).then(|| with_props(upstream, instance.props.as_deref()))
     };
     let list = entry.upstream_data_list.into_iter().flatten().flatten();
     Some((entry.selector_id?, list.filter_map(instance).collect()))
+}
+
+/// Adds what ShenYu lets a registration say besides: all of it as metadata, `zone` as the zone. What is no table says nothing.
+fn with_props(upstream: Upstream, props: Option<&str>) -> Upstream {
+    let props: HashMap<String, Value> =
+        props.and_then(|props| serde_json::from_str(props).ok()).unwrap_or_default();
+    props.into_iter().fold(upstream, |upstream, (key, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let upstream = if key == "zone" { upstream.with_zone(value.as_str()) } else { upstream };
+        upstream.with_metadata(key, value)
+    })
 }
 
 #[cfg(test)]
@@ -290,7 +304,7 @@ mod tests {
     fn what_shenyu_pushes_apart_counts_before_the_handle() {
         let body = r#"{"code":200,"data":{"DISCOVER_UPSTREAM":{"md5":"b","data":[
             {"selectorId":"2","pluginName":"divide","selectorName":"/orders","upstreamDataList":[
-              {"protocol":"http://","url":"10.0.0.3:8188","status":0,"weight":10,"props":"{\"warmupTime\":\"10\"}"},
+              {"protocol":"http://","url":"10.0.0.3:8188","status":0,"weight":10,"props":"{\"warmupTime\":\"10\",\"zone\":\"eu-1\"}"},
               {"protocol":"http://","url":"10.0.0.4:8188","status":1,"weight":"20"}]},
             {"selectorId":"9","pluginName":"tcp","upstreamDataList":[{"url":"x:1"}]}]}}}"#;
         let fetched = fetched(body.as_bytes(), &["DISCOVER_UPSTREAM"], NAMESPACE).unwrap();
@@ -302,6 +316,7 @@ mod tests {
         let list = selectors.upstreams_of("orders").unwrap();
         let seen: Vec<_> = list.iter().map(|u| (u.base_url(), u.status(), u.weight())).collect();
         assert_eq!(seen, [("http://10.0.0.3:8188", true, 10), ("http://10.0.0.4:8188", false, 20)]);
+        assert_eq!((list[0].zone(), &*list[0].metadata()["warmupTime"]), (Some("eu-1"), "10"));
     }
 
     #[test]

@@ -129,6 +129,28 @@ async fn while_there_is_no_list_the_pauses_double_up_to_the_usual_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_deregistered_is_gone_within_31_s_by_polling_alone() {
+    let listed = Arc::new(Mutex::new(list(&["a:1", "b:1"])));
+    let source = discover_fn({
+        let listed = Arc::clone(&listed);
+        move |_| std::future::ready(Ok(listed.lock().unwrap().clone()))
+    });
+    let members = Membership::builder("orders")
+        .source(source)
+        .probing(Probing::none())
+        .refresh(Refresh::POLLING)
+        .spawn()
+        .unwrap();
+    for round in 0..20 {
+        *listed.lock().unwrap() = list(if round % 2 == 0 { &["a:1"] } else { &["a:1", "b:1"] });
+        // At any moment of the interval.
+        sleep(Duration::from_millis(30_201)).await;
+        assert_eq!(all(&members).len(), 1 + round % 2, "round {round}");
+        sleep(Duration::from_millis(fastrand::u64(..30_000))).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_source_that_hangs_or_panics_has_failed() {
     for (hangs, error) in [(true, "no answer within 10 s"), (false, "it panicked: `by design`")] {
         let source = discover_fn(move |_| async move {
