@@ -2,10 +2,14 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use soul_client::call::{
-    Membership, MembershipStatus,
-    discover::AdminDiscover,
-    probe::{HttpCheck, Probing},
+use http_service::Service;
+use soul_client::{
+    ClientConfig, Dialect,
+    call::{
+        Membership, MembershipStatus,
+        discover::AdminDiscover,
+        probe::{HttpCheck, Probing},
+    },
 };
 use soul_tests::harness::{Running, Upstream, eventually, free_addr, text};
 
@@ -117,4 +121,31 @@ async fn the_caller_finds_a_dead_upstream_that_the_admin_still_lists() {
         leaving = Upstream::start_at(addr, Duration::ZERO).await;
         until(&members, "its return", |status| status.up == 2).await;
     }
+}
+
+#[tokio::test]
+async fn instances_that_register_as_in_shenyu_are_learnt_with_a_login_and_leave_by_push() {
+    const PASSWORD: &str = "a&b c";
+    let listen = free_addr().to_string();
+    let args = ["admin", "--admin-listen", &listen, "--data-dir", "memory", "--upstream-check-interval", "0"];
+    let admin = program().env("SOUL_SHENYU_PASSWORD", PASSWORD).start(&args).await;
+    let config = ClientConfig::builder()
+        .admin_url(admin.address("admin"))
+        .dialect(Dialect::Auto)
+        .username("admin")
+        .password(PASSWORD)
+        .context_path("/http")
+        .app_name("http")
+        .build()
+        .unwrap();
+    let start = async || Service::start("127.0.0.1:0".parse().unwrap(), config.clone()).await.unwrap();
+    let services = [start().await, start().await];
+    for service in &services {
+        service.client().registered_within(Duration::from_secs(30)).await.unwrap();
+    }
+    let source = AdminDiscover::of(&config).unwrap();
+    let members = Membership::builder("http").source(source).probing(Probing::none()).spawn().unwrap();
+    until(&members, "both instances", |status| status.up == 2).await;
+    services[0].client().offline().await.unwrap();
+    until(&members, "one less", |status| status.up == 1 && !status.is_stale()).await;
 }

@@ -186,6 +186,20 @@ async fn a_disabled_upstream_gets_no_traffic_and_keeps_its_state() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_a_balancer_has_is_kept_until_there_is_another() {
+    let (publisher, builder) = pushed();
+    let balancer = Arc::new(Balancer::new(list(&["a:1", "b:1"]), Settings::default(), 0));
+    let members = builder.balancer(balancer).spawn().unwrap();
+    members.disable("b:1");
+    publisher.fail(DiscoverError::new("ask"));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(all(&members), ["a:1", "b:1"]);
+    publisher.publish(list(&["b:1", "c:1"]));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((all(&members).len(), up(&members)), (2, vec!["c:1".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn ejections_and_panic_are_told() {
     let (publisher, builder) = pushed();
     let heard = Heard::default();

@@ -116,6 +116,8 @@ impl Writer {
         }
         let turned = self.take_findings();
         is_other |= self.first_check_counts() && !turned.is_empty();
+        // Before there is a list, nothing is known of it, not even that it is empty.
+        is_other &= self.listing.upstreams.is_some();
         let is_news = is_other || !turned.is_empty();
         let list = is_other.then(|| self.list());
         // A first answer changes no choice, and therefore no snapshot.
