@@ -120,3 +120,47 @@ fn arithmetic_and_state_read_no_clock_and_do_no_io() {
         }
     }
 }
+
+/// Where upstreams are chosen and judged; nowhere else.
+const CORE: &str = "soul-client/src/balance";
+
+/// What a second hash, weighted pick or breaker is made of, and who needs it for something else.
+const SECOND: [(&str, &[&str]); 9] = [
+    // The checksums of a configuration, on the wire and on disk, are MD5 too.
+    ("md5::", &["soul-client/src/wire/soul/md5.rs", "soul-gateway-mini/src/admin/persist/digest.rs"]),
+    ("xxh3", &[]),
+    ("crc32", &[]),
+    ("DefaultHasher", &[]),
+    // Turns.
+    ("fetch_add(1, Relaxed) %", &[]),
+    // Weights are read, shown and passed on; whoever adds them up would choose by them.
+    ("weight_at(", &[]),
+    ("weight).sum", &[]),
+    // Memory of failures.
+    ("suspect_until", &[]),
+    ("ejected_until_ms:", &[]),
+];
+
+#[test]
+fn there_is_no_second_hash_weighted_pick_or_breaker() {
+    let mut core = 0;
+    for room in ["soul-client/src", "soul-gateway-mini/src"] {
+        for (path, source) in sources(&root().join(room)) {
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            if name.starts_with(CORE) {
+                core += SECOND.iter().filter(|(word, _)| source.contains(word)).count();
+                continue;
+            }
+            for (word, exempt) in SECOND {
+                let used = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let used: Vec<_> = used.filter(|line| line.contains(word)).collect();
+                assert!(
+                    used.is_empty() || exempt.contains(&name.as_str()),
+                    "`{name}` has `{word}`, which belongs into `{CORE}`: {used:?}"
+                );
+            }
+        }
+    }
+    // The words are those that the core itself is made of.
+    assert!(core > 8, "{core}");
+}

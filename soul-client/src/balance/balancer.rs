@@ -47,7 +47,10 @@ impl Balancer {
     /// Begins with a list, which may be empty.
     #[must_use]
     pub fn new(upstreams: Vec<Upstream>, settings: Settings, now_ms: i64) -> Self {
-        let first = Snapshot::new(upstreams, settings, now_ms, &FastRandom);
+        Self::beginning_with(Snapshot::new(upstreams, settings, now_ms, &FastRandom))
+    }
+
+    pub(super) fn beginning_with(first: Arc<Snapshot>) -> Self {
         Self { current: ArcSwap::new(first), writer: Mutex::new(()) }
     }
 
@@ -100,14 +103,7 @@ impl Balancer {
         let snapshot = self.snapshot();
         let mut changed = false;
         for member in snapshot.all().iter().filter(|m| m.upstream().address() == address) {
-            let before = member.state().set_health(health);
-            changed |= before != health;
-            if before == Health::Down && health != Health::Down {
-                member.state().end_ejection();
-                if let Some(slow_start) = &snapshot.settings().slow_start {
-                    slow_start.start(member.state(), now_ms);
-                }
-            }
+            changed |= member.probed(health, now_ms) != health;
         }
         if changed {
             self.refresh(now_ms);

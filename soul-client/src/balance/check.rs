@@ -46,6 +46,15 @@ impl Default for CheckSettings {
     }
 }
 
+impl CheckSettings {
+    /// As Soul: every ten seconds, one miss is down and one answer is up.
+    #[must_use]
+    pub const fn soul() -> Self {
+        let every = Duration::from_secs(10);
+        Self { every, every_in_doubt: every, every_down: every, jitter: 0.0, fall: 1, rise: 1 }
+    }
+}
+
 /// What the checks of one address have found so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthTrack {
@@ -123,7 +132,7 @@ mod tests {
 
     #[test]
     fn thresholds_of_one_are_those_of_soul() {
-        let settings = CheckSettings { fall: 1, rise: 1, ..Default::default() };
+        let settings = CheckSettings::soul();
         let mut track = HealthTrack::default();
         assert_eq!(track.observe(&settings, false), Some(Health::Down));
         assert_eq!(track.observe(&settings, true), Some(Health::Up));

@@ -52,6 +52,18 @@ impl Group {
         self.troubled.load(Relaxed) == 0
     }
 
+    /// Whether fewer than this share of the members are healthy. One that is both down and ejected counts twice, until the next
+    /// recount.
+    #[inline]
+    pub(super) fn is_panic(&self, threshold: f64) -> bool {
+        if threshold <= 0.0 || self.is_calm() {
+            return false;
+        }
+        let size = self.size.load(Relaxed);
+        let healthy = size.saturating_sub(self.down.load(Relaxed)).saturating_sub(self.ejected.load(Relaxed));
+        f64::from(healthy) < f64::from(size) * threshold
+    }
+
     pub(super) fn trouble_began(&self) {
         self.troubled.fetch_add(1, Relaxed);
     }
@@ -82,6 +94,7 @@ impl Group {
         self.in_flight.0.fetch_sub(1, Relaxed);
     }
 
+    #[cfg(test)]
     pub(super) fn ejected(&self) -> u32 {
         self.ejected.load(Relaxed)
     }

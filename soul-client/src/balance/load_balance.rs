@@ -1,9 +1,11 @@
 //! The names of the ways to choose.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
+
+use super::policy::{self, Policy, UnknownPolicy};
 
 /// How an upstream is chosen: `loadBalance` in the handle of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoadBalance {
     /// The same key reaches the same upstream; weights play no part.
     Hash,
@@ -73,6 +75,72 @@ impl fmt::Display for UnknownLoadBalance {
 
 impl std::error::Error for UnknownLoadBalance {}
 
+/// How a rule of the gateway chooses, by its name: one of Soul's three, bit for bit, or any other [`policy`].
+///
+/// # Examples
+/// ```
+/// use soul_client::balance::{LoadBalance, Way};
+///
+/// assert_eq!("hash".parse(), Ok(Way::Soul(LoadBalance::Hash)));
+/// let way: Way = "RoundRobinRule".parse()?;
+/// assert_eq!(way.as_str(), "plainRoundRobin");
+/// assert!("leastconn".parse::<Way>().unwrap_err().to_string().contains("`leastActive`"));
+/// # Ok::<(), soul_client::balance::policy::UnknownPolicy>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    /// As Soul.
+    Soul(LoadBalance),
+    /// By the policy of this name.
+    Policy(PolicyName),
+}
+
+/// A name that [`policy::by_name`] knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyName(&'static str);
+
+impl PolicyName {
+    pub(super) fn policy(self) -> Option<Arc<dyn Policy>> {
+        policy::by_name(self.0).ok()
+    }
+}
+
+impl Way {
+    /// The names of all, without their aliases: Soul's, then ShenYu's, ours and Ribbon's.
+    pub const NAMES: [&str; policy::KNOWN.len()] = policy::KNOWN;
+
+    /// Its name, without an alias.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Soul(balance) => balance.as_str(),
+            Self::Policy(PolicyName(name)) => name,
+        }
+    }
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self::Soul(LoadBalance::default())
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Reads a name or an alias; upper and lower case differ, as in Soul.
+impl FromStr for Way {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let name = policy::canonical(name)?;
+        Ok(name.parse().map_or(Self::Policy(PolicyName(name)), Self::Soul))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +157,17 @@ mod tests {
                 format!("unknown load balance `{unknown}`, expected one of `hash`, `random`, `roundRobin`")
             );
         }
+    }
+
+    #[test]
+    fn every_policy_is_a_way_and_souls_names_are_souls_own() {
+        for name in Way::NAMES {
+            let way: Way = name.parse().unwrap();
+            assert_eq!(way.as_str(), name);
+            assert_eq!(matches!(way, Way::Soul(_)), name.parse::<LoadBalance>().is_ok(), "{name}");
+        }
+        assert_eq!("smoothWeightedRoundRobin".parse(), Ok(Way::Soul(LoadBalance::RoundRobin)));
+        let error = "fastest".parse::<Way>().unwrap_err().to_string();
+        assert!(Way::NAMES.iter().all(|name| error.contains(&format!("`{name}`"))), "{error}");
     }
 }

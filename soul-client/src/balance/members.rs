@@ -6,7 +6,7 @@ use super::{
     context::PickContext,
     group::Group,
     set::{Choice, Member, MemberList},
-    state::UpstreamState,
+    state::{Health, UpstreamState},
     upstream::Upstream,
 };
 
@@ -25,8 +25,30 @@ pub(super) struct Up {
     /// Indexes of members.
     pub(super) indexes: Box<[u32]>,
     pub(super) choice: Choice,
-    /// Whether health is not heeded.
-    pub(super) panic: bool,
+    /// What is heeded of what stands against one.
+    pub(super) heed: Heed,
+}
+
+/// What is heeded of what stands against an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heed {
+    /// Probes and ejections.
+    Health,
+    /// Probes only: an ejection is a suspicion, and an upstream under suspicion is better than none.
+    Probes,
+    /// Nothing: panic.
+    Nothing,
+}
+
+impl Heed {
+    #[inline]
+    fn lets_through(self, state: &UpstreamState, now_ms: i64) -> bool {
+        match self {
+            Self::Health => state.is_available(now_ms),
+            Self::Probes => state.health() != Health::Down,
+            Self::Nothing => true,
+        }
+    }
 }
 
 /// How often a draw is repeated before all are looked at.
@@ -79,7 +101,7 @@ impl<'s> Members<'s> {
     /// Whether health is not heeded, since too few are healthy.
     #[must_use]
     pub fn is_panic(self) -> bool {
-        self.up.panic
+        self.up.heed == Heed::Nothing
     }
 
     /// Whether one may serve this request: it takes traffic, is neither down nor ejected (but in panic) and
@@ -126,7 +148,7 @@ impl<'s> Members<'s> {
         if state.is_calm() {
             return context.tried.is_empty() || !context.tried.contains(state);
         }
-        (self.up.panic || state.is_available(context.now_ms))
+        self.up.heed.lets_through(state, context.now_ms)
             && !context.tried.contains(state)
             && state.ramp(context.now_ms).is_none_or(|passed| {
                 let slow_start = self.get(index).and_then(|m| m.recorder().slow_start);
@@ -142,7 +164,7 @@ impl<'s> Members<'s> {
 
     fn is_eligible_state(self, index: usize, context: &PickContext<'_>) -> bool {
         self.state(index).is_some_and(|state| {
-            (self.up.panic || state.is_available(context.now_ms)) && !context.tried.contains(state)
+            self.up.heed.lets_through(state, context.now_ms) && !context.tried.contains(state)
         })
     }
 
@@ -163,6 +185,12 @@ impl<'s> Members<'s> {
         self.up.indexes.iter().map(index).filter_map(|(index, state)| Some((index, state?)))
     }
 
+    /// When the first ejection that is under way ends; far away if there is none.
+    pub(super) fn first_return_ms(self, now_ms: i64) -> i64 {
+        let ends = self.list.states.iter().map(|state| state.ejection_ms()).filter(|&end| end > now_ms);
+        ends.min().unwrap_or(i64::MAX)
+    }
+
     /// The configuration of those that are up.
     pub(super) fn up_upstreams(self) -> impl Iterator<Item = &'s Upstream> + Clone {
         self.up.indexes.iter().filter_map(move |&index| self.get(index as usize)).map(|m| m.upstream())
@@ -171,6 +199,10 @@ impl<'s> Members<'s> {
     #[inline]
     pub(super) fn group(self) -> &'s Group {
         &self.list.group
+    }
+
+    pub(super) fn heed(self) -> Heed {
+        self.up.heed
     }
 
     pub(super) fn choice(self) -> Choice {
@@ -201,7 +233,7 @@ impl<'s> Members<'s> {
 
     fn allows(self, member: &Member, context: &PickContext<'_>) -> bool {
         self.is_configured(member.upstream())
-            && (self.up.panic || member.state().is_available(context.now_ms))
+            && self.up.heed.lets_through(member.state(), context.now_ms)
             && !context.tried.contains(member.state())
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | | for | chooses by |
 //! |---|---|---|
-//! | [`UpstreamSet`] | the rules of one selector | Soul's three ways, any of them at each request |
+//! | [`UpstreamSet`] | the rules of one selector | any of them at each request: Soul's three ways, and the [policies](policy) that the set was built for |
 //! | [`Balancer`], [`Snapshot`] | the calls to one service | one [`policy`] of many, with [`OutlierDetector`], panic threshold and [`SlowStart`] |
 //!
 //! A choice takes no lock, allocates nothing and waits for nobody. A [`Pick`] counts its request in and, when completed, records
@@ -48,6 +48,7 @@
 mod address;
 mod balancer;
 mod check;
+mod choose;
 mod context;
 mod group;
 mod load_balance;
@@ -66,10 +67,10 @@ pub use address::{JavaIpText, java_ip_text};
 pub use balancer::Balancer;
 pub use check::{CheckSettings, HealthTrack};
 pub use context::{FastRandom, Key, PickContext, RandomSource, Tried};
-pub use load_balance::{LoadBalance, UnknownLoadBalance};
+pub use load_balance::{LoadBalance, PolicyName, UnknownLoadBalance, Way};
 pub use outlier::{OutlierDetector, Verdict};
 pub use pick::{Outcome, Pick};
-pub use set::{Choice, Member, UpstreamSet};
+pub use set::{Choice, Member, SetSettings, UpstreamSet};
 pub use slow_start::SlowStart;
 pub use snapshot::{Settings, Snapshot};
 pub use state::{Health, InFlight, UpstreamState};

@@ -135,8 +135,8 @@ pub(super) fn nanos(duration: Duration) -> f64 {
 #[must_use = "dropping it at once counts the request out"]
 pub struct Pick {
     member: Arc<Member>,
-    /// End of the lease, if it is the one request let through after an ejection; else [`NO_PROBE`], and [`COMPLETED`] at
-    /// the end. One number, so that this is two words, which go from call to call in registers.
+    /// End of the lease, if it is the one request let through after an ejection; less than 0, the end of the ejection, if it was
+    /// chosen although it is ejected; else [`NO_PROBE`], and [`COMPLETED`] at the end. One number, so that this is two words, which go from call to call in registers.
     probe: i64,
 }
 
@@ -148,7 +148,7 @@ const COMPLETED: i64 = i64::MIN;
 
 impl Pick {
     #[inline]
-    pub(super) fn new(member: &Arc<Member>, probe: Option<i64>, now_ms: i64) -> Self {
+    pub(super) fn new(member: &Arc<Member>, claim: Claim, now_ms: i64) -> Self {
         let state = member.state();
         state.count_in();
         let tuning = &member.recorder().tuning;
@@ -158,7 +158,12 @@ impl Pick {
         if tuning.counts_all {
             state.group().count_in();
         }
-        Self { member: Arc::clone(member), probe: probe.unwrap_or(NO_PROBE) }
+        let probe = match claim {
+            Claim::Free | Claim::Taken => NO_PROBE,
+            Claim::Probe(lease) => lease,
+            Claim::Suspect(until) => -until,
+        };
+        Self { member: Arc::clone(member), probe }
     }
 
     /// The chosen one: what is configured and what is learnt.
@@ -191,13 +196,25 @@ impl Pick {
     /// - `now_ms`: by the same clock as the choice.
     #[inline]
     pub fn complete(mut self, outcome: Outcome, elapsed: Duration, now_ms: i64) -> Option<Verdict> {
-        let probe = self.lease();
+        self.record(outcome, elapsed, now_ms)
+    }
+
+    /// Records how the request ended while it is still in flight, as an answer is whose body is yet to come: it is counted out when
+    /// this is dropped. Gives what that changed; only the first record counts.
+    ///
+    /// - `elapsed`, `now_ms`: as for [`Pick::complete`].
+    #[inline]
+    pub fn record(&mut self, outcome: Outcome, elapsed: Duration, now_ms: i64) -> Option<Verdict> {
+        if self.probe == COMPLETED {
+            return None;
+        }
+        let probe = Some(self.probe.wrapping_abs()).filter(|&probe| probe != NO_PROBE);
         self.probe = COMPLETED;
         self.member.recorder().record(self.member.state(), outcome, elapsed, probe, now_ms)
     }
 
     fn lease(&self) -> Option<i64> {
-        Some(self.probe).filter(|&probe| probe != NO_PROBE && probe != COMPLETED)
+        Some(self.probe).filter(|&probe| probe > NO_PROBE)
     }
 
     /// Nothing was learnt of the upstream.
@@ -231,10 +248,12 @@ impl Drop for Pick {
 
 /// Lets one request through to an ejected upstream whose time is over.
 pub(super) enum Claim {
-    /// It is not ejected, takes all traffic again, or was chosen although it is ejected, which some policies and panic do.
+    /// It is not ejected, or takes all traffic again.
     Free,
     /// This request is the one; its lease ends then.
     Probe(i64),
+    /// It is ejected until then and was chosen nonetheless, which some policies and panic do. How that ends counts as of a probe.
+    Suspect(i64),
     /// Another request is the one.
     Taken,
 }
@@ -242,12 +261,15 @@ pub(super) enum Claim {
 #[inline]
 pub(super) fn claim(member: &Member, now_ms: i64) -> Claim {
     let until = member.state().ejection_ms();
-    if until == 0 || until > now_ms { Claim::Free } else { claim_ejected(member, until, now_ms) }
+    if until == 0 { Claim::Free } else { claim_ejected(member, until, now_ms) }
 }
 
 #[cold]
 fn claim_ejected(member: &Member, until: i64, now_ms: i64) -> Claim {
     let state = member.state();
+    if until > now_ms {
+        return Claim::Suspect(until);
+    }
     let Some(outliers) = member.recorder().outliers.as_ref().filter(|o| o.half_open) else {
         return Claim::Free;
     };

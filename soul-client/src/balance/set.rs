@@ -3,12 +3,17 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use super::{
-    context::PickContext,
+    balancer::Balancer,
+    choose::{choose, choose_suspect},
+    context::{FastRandom, PickContext},
     group::Group,
-    load_balance::LoadBalance,
-    members::{Members, Up},
-    pick::{Pick, Recorder},
-    policy::{HashPicker, Picker, RandomPicker, RoundRobinPicker},
+    load_balance::{LoadBalance, PolicyName, Way},
+    members::{Heed, Members, Up},
+    outlier::OutlierDetector,
+    pick::{Claim, Pick, Recorder},
+    policy::{HashPicker, Picker, Policy, RandomPicker, RoundRobinPicker, Tuning},
+    slow_start::SlowStart,
+    snapshot::{Settings, Snapshot},
     state::{Health, UpstreamState},
     upstream::Upstream,
 };
@@ -46,9 +51,22 @@ impl Member {
         &self.state
     }
 
+    /// Notes what a probe found, and gives what was known before. One found alive again is no longer ejected and begins with a slow
+    /// start, if there is one.
+    pub fn probed(&self, health: Health, now_ms: i64) -> Health {
+        let before = self.state.set_health(health);
+        if before == Health::Down && health != Health::Down {
+            self.state.end_ejection();
+            if let Some(slow_start) = &self.recorder.slow_start {
+                slow_start.start(&self.state, now_ms);
+            }
+        }
+        before
+    }
+
     /// Begins a request at it, of which also the outcome is recorded.
     pub fn begin(self: &Arc<Self>, now_ms: i64) -> Pick {
-        Pick::new(self, None, now_ms)
+        Pick::new(self, Claim::Free, now_ms)
     }
 
     #[inline]
@@ -108,18 +126,65 @@ impl MemberList {
     }
 }
 
-/// The upstreams of one selector, built once for each change and immutable afterwards.
+/// How the upstreams of one selector are chosen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SetSettings {
+    /// Which may be chosen by Soul's three ways; by the policies always [`Choice::Strict`].
+    pub choice: Choice,
+    /// The ways that are chosen by, besides Soul's three, which always are there. In any order.
+    pub ways: Vec<Way>,
+    /// Leaves out upstreams that fail requests; `None`, the default, is off.
+    pub outliers: Option<OutlierDetector>,
+    /// Share of healthy upstreams below which health is not heeded. Default 0, which is never.
+    pub panic_threshold: f64,
+    /// Spares upstreams that come or come back, by the policies; Soul's ways have a warm-up of their own. `None`, the default, is
+    /// off.
+    pub slow_start: Option<SlowStart>,
+}
+
+impl From<Choice> for SetSettings {
+    fn from(choice: Choice) -> Self {
+        Self { choice, ..Self::default() }
+    }
+}
+
+impl SetSettings {
+    fn policies(&self) -> impl Iterator<Item = (PolicyName, Arc<dyn Policy>)> {
+        let mut ways = self.ways.clone();
+        ways.sort_unstable();
+        ways.dedup();
+        ways.into_iter().filter_map(|way| match way {
+            Way::Soul(_) => None,
+            Way::Policy(name) => Some((name, name.policy()?)),
+        })
+    }
+
+    /// Records what any of the policies wants to know.
+    fn recorder(&self) -> Recorder {
+        let tuning = self.policies().map(|(_, policy)| policy.tuning()).reduce(Tuning::and);
+        Recorder::new(tuning.unwrap_or_default(), self.outliers.clone(), self.slow_start)
+    }
+}
+
+/// The upstreams of one selector, built once for each change and immutable afterwards, but for what the policies work out
+/// anew when health changes.
 pub struct UpstreamSet {
-    /// Of whom only the choice is used: Soul's ways look at everyone.
+    settings: SetSettings,
+    list: Arc<MemberList>,
+    /// Those that the configuration lets take traffic, heeding health.
     up: Up,
-    list: MemberList,
+    /// The same, heeding less.
+    suspects: Up,
+    panicking: Up,
     random: RandomPicker,
     round_robin: RoundRobinPicker,
     hash: HashPicker,
+    /// Ascending by name.
+    policies: Box<[(PolicyName, Balancer)]>,
 }
 
 impl UpstreamSet {
-    /// Builds the set of a list.
+    /// Builds the set of a list, for Soul's three ways.
     ///
     /// From the previous set come the state of every upstream whose protocol and url are still listed (health, requests in
     /// flight), the counters of round robin, and the ring if it would be the same. An equal
@@ -129,31 +194,104 @@ impl UpstreamSet {
     /// - `previous`: the set that this one replaces.
     #[must_use]
     pub fn build(upstreams: Vec<Upstream>, previous: Option<&Arc<Self>>, choice: Choice) -> Arc<Self> {
-        if let Some(previous) = previous.filter(|p| p.up.choice == choice && p.list.lists(&upstreams)) {
+        Self::build_with(upstreams, previous, choice.into(), 0)
+    }
+
+    /// Builds the set of a list, for all the ways that the settings name.
+    ///
+    /// Tables for keys are built here, so not on the path of a request.
+    ///
+    /// - `now_ms`: milliseconds since the epoch.
+    #[must_use]
+    pub fn build_with(
+        upstreams: Vec<Upstream>,
+        previous: Option<&Arc<Self>>,
+        settings: SetSettings,
+        now_ms: i64,
+    ) -> Arc<Self> {
+        if let Some(previous) = previous.filter(|p| p.settings == settings && p.list.lists(&upstreams)) {
             return Arc::clone(previous);
         }
         let previous = previous.map(Arc::as_ref);
-        let list = MemberList::build(upstreams, previous.map(|p| &p.list), &Arc::default());
-        let up = Up { indexes: Box::default(), choice, panic: false };
-        let view = Members::new(&list, &up);
-        let hash = HashPicker::new(view, previous.map(|p| &p.hash));
+        let list = MemberList::build(upstreams, previous.map(|p| &*p.list), &Arc::new(settings.recorder()));
+        let list = Arc::new(list);
+        let choice = settings.choice;
+        let configured = |heed| {
+            let indexed = (0..).zip(&list.members);
+            let may = |m: &Member| choice == Choice::Soul || m.upstream().takes_traffic();
+            Up { indexes: indexed.filter(|(_, m)| may(m)).map(|(i, _)| i).collect(), choice, heed }
+        };
+        let (up, suspects) = (configured(Heed::Health), configured(Heed::Probes));
+        let panicking = configured(Heed::Nothing);
+        let hash = HashPicker::new(Members::new(&list, &up), previous.map(|p| &p.hash));
         let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin));
-        Arc::new(Self { up, list, random: RandomPicker, round_robin, hash })
+        let policies = settings.policies().map(|(name, policy)| {
+            let before = previous.and_then(|p| p.by_policy(name)).map(Balancer::snapshot);
+            let settings = Settings {
+                policy,
+                panic_threshold: settings.panic_threshold,
+                outliers: settings.outliers.clone(),
+                slow_start: settings.slow_start,
+                tried_again: false,
+            };
+            let first = Snapshot::of_list(&list, settings, before.as_deref(), now_ms, &FastRandom);
+            (name, Balancer::beginning_with(first))
+        });
+        let policies = policies.collect();
+        Arc::new(Self {
+            up,
+            suspects,
+            panicking,
+            list,
+            random: RandomPicker,
+            round_robin,
+            hash,
+            policies,
+            settings,
+        })
     }
 
-    /// Chooses the upstream that serves a request; `None` if none may.
+    /// Who would serve a request by one of Soul's ways; `None` if none may.
     ///
     /// Takes no lock and allocates nothing, but for `roundRobin` in the moment after a change and while a weight
     /// changes by warm-up: Soul's counters are then worked out one choice after the other. Counting the request is
-    /// the caller's: [`UpstreamState::begin`].
+    /// the caller's: [`UpstreamState::begin`], or use [`UpstreamSet::choose`].
     #[must_use]
     pub fn pick(&self, balance: LoadBalance, context: &PickContext<'_>) -> Option<&Arc<Member>> {
+        let view = self.view();
         let index = match balance {
-            LoadBalance::Hash => self.hash.pick(self.view(), context),
-            LoadBalance::Random => self.random.pick(self.view(), context),
-            LoadBalance::RoundRobin => self.round_robin.pick(self.view(), context),
+            LoadBalance::Hash => self.hash.pick(view, context),
+            LoadBalance::Random => self.random.pick(view, context),
+            LoadBalance::RoundRobin => self.round_robin.pick(view, context),
         }?;
         self.list.members.get(index)
+    }
+
+    /// Chooses the upstream that serves a request and counts the request in; `None` if none may, or if the set was not built for
+    /// that way.
+    ///
+    /// Locks and allocates no more than [`UpstreamSet::pick`]. An ejected upstream whose time is over gets one request to prove
+    /// itself. One that is ejected is chosen nonetheless when nobody else is left, unless a probe found it down; should it
+    /// answer, it is back.
+    #[must_use]
+    pub fn choose(&self, way: Way, context: &PickContext<'_>) -> Option<Pick> {
+        let chosen = match way {
+            Way::Policy(name) => self.by_policy(name)?.choose(context),
+            Way::Soul(LoadBalance::Hash) => choose(&self.hash, true, self.view(), &self.up, context),
+            Way::Soul(LoadBalance::Random) => choose(&self.random, false, self.view(), &self.up, context),
+            Way::Soul(LoadBalance::RoundRobin) => {
+                choose(&self.round_robin, false, self.view(), &self.up, context)
+            }
+        };
+        chosen.or_else(|| choose_suspect(self.view(), &self.suspects, context))
+    }
+
+    /// Brings the policies up to date with health, ejections and the numbers that they want; does nothing while nothing has
+    /// changed. Not on the path of a request: every 100 ms is plenty.
+    pub fn refresh(&self, now_ms: i64) {
+        for (_, balancer) in &self.policies {
+            balancer.refresh(now_ms);
+        }
     }
 
     /// Every upstream, in the order of the list.
@@ -162,10 +300,25 @@ impl UpstreamSet {
         &self.list.members
     }
 
-    /// Which of them may be chosen.
+    /// Which of them may be chosen by Soul's ways.
     #[must_use]
     pub fn choice(&self) -> Choice {
-        self.up.choice
+        self.settings.choice
+    }
+
+    /// How they are chosen.
+    #[must_use]
+    pub fn settings(&self) -> &SetSettings {
+        &self.settings
+    }
+
+    /// Whether it was built for a way.
+    #[must_use]
+    pub fn has(&self, way: Way) -> bool {
+        match way {
+            Way::Soul(_) => true,
+            Way::Policy(name) => self.by_policy(name).is_some(),
+        }
     }
 
     /// How many may be chosen for a request that has tried none.
@@ -174,15 +327,21 @@ impl UpstreamSet {
         self.view().candidates(&PickContext::at(0)).count()
     }
 
+    fn by_policy(&self, name: PolicyName) -> Option<&Balancer> {
+        let at = self.policies.binary_search_by_key(&name, |(name, _)| *name).ok()?;
+        self.policies.get(at).map(|(_, balancer)| balancer)
+    }
+
     fn view(&self) -> Members<'_> {
-        Members::new(&self.list, &self.up)
+        let panic = self.list.group.is_panic(self.settings.panic_threshold);
+        Members::new(&self.list, if panic { &self.panicking } else { &self.up })
     }
 }
 
 impl fmt::Debug for UpstreamSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamSet")
-            .field("choice", &self.up.choice)
+            .field("settings", &self.settings)
             .field("members", &self.list.members)
             .finish_non_exhaustive()
     }

@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{
+    choose::{choose, choose_from},
     context::{PickContext, RandomSource, Tried},
-    members::{Members, Up},
+    members::{Heed, Members, Up},
     outlier::{OutlierDetector, millis},
-    pick::{Claim, Pick, Recorder, claim},
+    pick::{Pick, Recorder, claim},
     policy::{BuildContext, PeakEwma, Picker, Policy},
     set::{Choice, Member, MemberList},
     slow_start::SlowStart,
@@ -112,6 +113,18 @@ impl Snapshot {
         Arc::new(Self::build(Arc::new(list), Arc::new(settings), None, now_ms, random))
     }
 
+    /// A snapshot of a list that others choose from too; `previous` is the one that this replaces.
+    pub(super) fn of_list(
+        list: &Arc<MemberList>,
+        settings: Settings,
+        previous: Option<&Self>,
+        now_ms: i64,
+        random: &dyn RandomSource,
+    ) -> Arc<Self> {
+        start_ramps(list, &settings, now_ms);
+        Arc::new(Self::build(Arc::clone(list), Arc::new(settings), previous, now_ms, random))
+    }
+
     /// The snapshot of another list. The states of all that are still listed go on; an equal list gives the same
     /// snapshot, refreshed if that is due.
     #[must_use]
@@ -184,8 +197,8 @@ impl Snapshot {
         let up: Box<[u32]> = configured.iter().filter(is_up).copied().collect();
         #[allow(clippy::cast_precision_loss)]
         let panic = (up.len() as f64) < configured.len() as f64 * settings.panic_threshold;
-        let configured = Up { indexes: configured, choice: Choice::Strict, panic: true };
-        let up = Up { indexes: up, choice: Choice::Strict, panic: false };
+        let configured = Up { indexes: configured, choice: Choice::Strict, heed: Heed::Nothing };
+        let up = Up { indexes: up, choice: Choice::Strict, heed: Heed::Health };
         let members = Members::new(&list, if panic { &configured } else { &up });
         let previous_picker = previous.map(|p| &*p.picker as &dyn std::any::Any);
         let context = BuildContext { previous: previous_picker, ..BuildContext::new(now_ms, random) };
@@ -216,15 +229,8 @@ impl Snapshot {
     #[must_use]
     #[inline]
     pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
-        if !self.by_key
-            && !self.list.group.is_calm()
-            && self.list.group.take_probe(context.now_ms)
-            && let Some(pick) = self.choose_ejected(context)
-        {
-            return Some(pick);
-        }
         let members = self.members();
-        if let Some(pick) = self.choose_from(members, context) {
+        if let Some(pick) = choose(&*self.picker, self.by_key, members, &self.configured, context) {
             return Some(pick);
         }
         self.choose_nonetheless(members, context)
@@ -235,7 +241,7 @@ impl Snapshot {
     fn choose_nonetheless(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Pick> {
         if self.settings.tried_again && !context.tried.is_empty() {
             let nothing_tried = Tried::new();
-            if let Some(pick) = self.choose_from(members, &context.tried(&nothing_tried)) {
+            if let Some(pick) = choose_from(&*self.picker, members, &context.tried(&nothing_tried)) {
                 return Some(pick);
             }
         }
@@ -244,7 +250,8 @@ impl Snapshot {
         }
         // All became unhealthy since this was built.
         let index = members.with_up(&self.configured).any(context)?;
-        Some(Pick::new(members.get(index)?, None, context.now_ms))
+        let member = members.get(index)?;
+        Some(Pick::new(member, claim(member, context.now_ms), context.now_ms))
     }
 
     /// Who would be chosen, without counting a request in: for a look, or where the caller counts by itself. Heeds
@@ -254,44 +261,6 @@ impl Snapshot {
     pub fn pick(&self, context: &PickContext<'_>) -> Option<&Arc<Member>> {
         let members = self.members();
         members.get(self.picker.pick(members, context)?)
-    }
-
-    #[inline]
-    fn choose_from(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Pick> {
-        for _ in 0..ATTEMPTS {
-            let member = members.get(self.picker.pick(members, context)?)?;
-            if let Some(pick) = begin(member, context.now_ms) {
-                return Some(pick);
-            }
-        }
-        // It stands before upstreams that other requests are just proving: anyone else.
-        let others = members.up().iter().map(|&index| index as usize);
-        let mut others = others.filter(|&index| members.is_eligible(index, context));
-        others.find_map(|index| begin(members.get(index)?, context.now_ms))
-    }
-
-    /// One request for an ejected upstream whose time is over.
-    #[cold]
-    fn choose_ejected(&self, context: &PickContext<'_>) -> Option<Pick> {
-        let members = self.members();
-        let now_ms = context.now_ms;
-        let mut pick = None;
-        for &index in &self.configured.indexes {
-            let Some(member) = members.get(index as usize) else { continue };
-            let end = member.state().ejection_ms();
-            if end == 0 {
-                continue;
-            }
-            if end > now_ms {
-                members.group().probe_at(end);
-            } else if pick.is_none() && members.may_be_chosen(index as usize, context) {
-                pick = begin(member, now_ms);
-            } else {
-                // Another request's; or this one tried it before, or it is down.
-                members.group().probe_at(now_ms.saturating_add(LATER_MS));
-            }
-        }
-        pick
     }
 
     /// Grows by one with each snapshot of a service.
@@ -328,21 +297,6 @@ impl Snapshot {
     #[inline]
     pub fn members(&self) -> Members<'_> {
         Members::new(&self.list, if self.panic { &self.configured } else { &self.up })
-    }
-}
-
-/// How often a picker is asked before anyone else is taken.
-const ATTEMPTS: usize = 3;
-
-/// When to look again for an ejected upstream that could not be taken now.
-const LATER_MS: i64 = 100;
-
-#[inline]
-fn begin(member: &Arc<Member>, now_ms: i64) -> Option<Pick> {
-    match claim(member, now_ms) {
-        Claim::Free => Some(Pick::new(member, None, now_ms)),
-        Claim::Probe(lease) => Some(Pick::new(member, Some(lease), now_ms)),
-        Claim::Taken => None,
     }
 }
 

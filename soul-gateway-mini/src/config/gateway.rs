@@ -91,6 +91,10 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_SUSPECT_FOR", value_name = "SECONDS")]
     pub(super) suspect_for: Option<Interval>,
 
+    /// Percent of a selector's upstreams that must be healthy, or health is not heeded; 0 is off
+    #[arg(long, global = true, env = "SOUL_PANIC_THRESHOLD", value_name = "PERCENT")]
+    pub(super) panic_threshold: Option<AtLeast<0>>,
+
     /// How long an idle connection to an upstream is kept, in seconds; 0 keeps none
     #[arg(long, global = true, env = "SOUL_POOL_IDLE_TIMEOUT", value_name = "SECONDS")]
     pub(super) pool_idle_timeout: Option<Interval>,
@@ -218,6 +222,7 @@ impl Area for GatewaySettings {
         upstream_connect_timeout => config.connect_timeout,
         failover_limit => config.failover_limit,
         suspect_for => config.suspect_for,
+        panic_threshold => config.panic_threshold,
         pool_idle_timeout => config.pool_idle_timeout,
         pool_max_idle => config.pool_max_idle,
         body_idle_timeout => config.body_idle_timeout,

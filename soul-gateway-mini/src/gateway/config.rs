@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use soul_client::balance::Choice;
+use soul_client::balance::{Choice, OutlierDetector, SetSettings};
 
 use super::{context::PathPrefix, proxied::Network};
 use crate::{
@@ -32,6 +32,9 @@ pub const DEFAULT_FAILOVER_LIMIT: usize = 3;
 
 /// How long an upstream that refused a connection is passed over while others are there.
 pub const DEFAULT_SUSPECT_FOR: Duration = Duration::from_secs(3);
+
+/// Percent of healthy upstreams below which health is not heeded: off, so that a node found dead gets no request.
+pub const DEFAULT_PANIC_THRESHOLD: usize = 0;
 
 /// How long an idle upstream connection is kept. Below the 5 s of common servers (Node.js, uvicorn), so that
 /// it is rarely the upstream that closes first.
@@ -93,6 +96,9 @@ pub struct GatewayConfig {
     pub failover_limit: usize,
     /// How long an upstream that could not be connected to is passed over; zero is off.
     pub suspect_for: Duration,
+    /// Percent of a selector's upstreams that must be healthy, or health is not heeded: then it is likelier that the probe is
+    /// wrong than that nearly all are dead. 0 is off.
+    pub panic_threshold: usize,
     /// How long an idle upstream connection is kept; zero keeps none.
     pub pool_idle_timeout: Duration,
     /// Idle connections kept for one upstream; 0 keeps none.
@@ -157,6 +163,7 @@ impl Default for GatewayConfig {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             failover_limit: DEFAULT_FAILOVER_LIMIT,
             suspect_for: DEFAULT_SUSPECT_FOR,
+            panic_threshold: DEFAULT_PANIC_THRESHOLD,
             pool_idle_timeout: DEFAULT_POOL_IDLE_TIMEOUT,
             pool_max_idle: DEFAULT_POOL_MAX_IDLE,
             body_idle_timeout: DEFAULT_BODY_IDLE_TIMEOUT,
@@ -191,6 +198,26 @@ impl GatewayConfig {
         if self.max_body_bytes == 0 { u64::MAX } else { self.max_body_bytes as u64 }
     }
 
+    /// How upstreams are chosen, but for the ways, which the rules name.
+    pub(super) fn balance(&self) -> SetSettings {
+        // One refused connection is enough: there is hardly a doubt, and one request at a time finds out whether it is over.
+        let outliers = (!self.suspect_for.is_zero()).then(|| OutlierDetector {
+            consecutive_failures: 0,
+            consecutive_refusals: 1,
+            base: self.suspect_for,
+            longest: self.suspect_for,
+            jitter: 0.0,
+            max_ejected: 1.0,
+            ..OutlierDetector::default()
+        });
+        SetSettings {
+            choice: self.upstream_choice,
+            outliers,
+            panic_threshold: self.panic_threshold as f64 / 100.0,
+            ..SetSettings::default()
+        }
+    }
+
     /// Lists every value that cannot work, each with its field; empty when all is well.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
@@ -206,6 +233,9 @@ impl GatewayConfig {
         }
         if self.max_head_bytes < MIN_HEAD_BYTES {
             found.push(format!("`max_head_bytes` is {}, the least is {MIN_HEAD_BYTES}", self.max_head_bytes));
+        }
+        if self.panic_threshold > 100 {
+            found.push(format!("`panic_threshold` is {}, the most is 100 percent", self.panic_threshold));
         }
         for (field, value) in [("max_headers", self.max_headers), ("max_connections", self.max_connections)] {
             if value == 0 {

@@ -46,6 +46,7 @@ mod peer;
 mod plugin;
 mod probe;
 mod proxied;
+mod refresh;
 mod respond;
 mod server;
 mod status;
@@ -134,7 +135,7 @@ impl Requests {
             let rule = record.rule(divide::rule(selector, &view)?);
             (selector, rule, context::target(&parted.rest, head.uri.query()))
         };
-        let candidates = divide::pick(selector, rule, peer.key(), self.forwarder.suspicion())?;
+        let candidates = divide::pick(selector, rule, peer.key())?;
         forward::send(
             &self.forwarder,
             Outbound::new(head, body, target),

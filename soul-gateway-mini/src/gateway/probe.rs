@@ -6,12 +6,13 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use soul_client::balance::{Health, UpstreamState};
+use soul_client::balance::{CheckSettings, Health, HealthTrack, Member};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval_at, timeout},
 };
 
+use super::plugin::divide::now_ms;
 use crate::{
     dial::{self, Dialer},
     sync::{ConfigSync, Destination, Snapshot},
@@ -20,15 +21,19 @@ use crate::{
 /// Probes under way at once; one round over many dead upstreams takes little more than one timeout.
 const AT_ONCE: usize = 256;
 
+/// As in Soul, one miss is out and one answer is in.
+const SETTINGS: CheckSettings = CheckSettings::soul();
+
 /// Probes every upstream of the serving configuration once an interval, for ever.
 pub(super) async fn rounds(sync: ConfigSync, interval: Duration, limit: Duration) {
     let dialer = Dialer::new();
+    let mut tracks = HashMap::new();
     let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         if let Some(snapshot) = sync.snapshot() {
-            round(&snapshot, &dialer, limit).await;
+            round(&snapshot, &mut tracks, &dialer, limit).await;
         }
     }
 }
@@ -36,49 +41,63 @@ pub(super) async fn rounds(sync: ConfigSync, interval: Duration, limit: Duration
 /// One probe an address, whatever the number of selectors it is in.
 struct Probed {
     destination: Arc<Destination>,
-    states: Vec<Arc<UpstreamState>>,
+    members: Vec<Arc<Member>>,
+    track: HealthTrack,
 }
 
-async fn round(snapshot: &Snapshot, dialer: &Dialer, limit: Duration) {
+/// What was found so far, by address.
+type Tracks = HashMap<Arc<str>, HealthTrack>;
+
+async fn round(snapshot: &Snapshot, tracks: &mut Tracks, dialer: &Dialer, limit: Duration) {
+    let before = std::mem::take(tracks);
     let mut probes = JoinSet::new();
-    for probed in addresses(snapshot) {
+    let mut note = |ended: Option<Result<_, _>>| {
+        ended.is_some_and(|ended| {
+            if let Ok((address, track)) = ended {
+                tracks.insert(address, track);
+            }
+            true
+        })
+    };
+    for mut probed in addresses(snapshot, &before) {
         while probes.len() >= AT_ONCE {
-            probes.join_next().await;
+            note(probes.join_next().await);
         }
         let dialer = dialer.clone();
         probes.spawn(async move {
-            let health = probe(&probed.destination, &dialer, limit).await;
-            conclude(&probed, health);
+            let answers = answers(&probed.destination, &dialer, limit).await;
+            probed.track.observe(&SETTINGS, answers);
+            conclude(&probed);
+            (Arc::clone(probed.destination.address()), probed.track)
         });
     }
-    while probes.join_next().await.is_some() {}
+    while note(probes.join_next().await) {}
 }
 
-fn addresses(snapshot: &Snapshot) -> impl Iterator<Item = Probed> + use<> {
+fn addresses(snapshot: &Snapshot, before: &Tracks) -> impl Iterator<Item = Probed> + use<> {
     let mut addresses: HashMap<Arc<str>, Probed> = HashMap::new();
     for selector in snapshot.divide().into_iter().flat_map(|table| table.selectors()) {
         for member in selector.payload().upstreams().members() {
             let Some(destination) = selector.payload().destination(member) else { continue };
-            let new = || Probed { destination: Arc::clone(destination), states: Vec::new() };
+            let track = || before.get(destination.address()).copied().unwrap_or_default();
+            let new = || Probed { destination: Arc::clone(destination), members: Vec::new(), track: track() };
             let probed = addresses.entry(Arc::clone(destination.address())).or_insert_with(new);
-            probed.states.push(Arc::clone(member.state()));
+            probed.members.push(Arc::clone(member));
         }
     }
     addresses.into_values()
 }
 
 /// Whether a TCP connection can be made.
-async fn probe(destination: &Destination, dialer: &Dialer, limit: Duration) -> Health {
+async fn answers(destination: &Destination, dialer: &Dialer, limit: Duration) -> bool {
     let connected = async { dial::connect(dialer.resolve(destination.target()).await?).await };
-    match timeout(limit, connected).await {
-        Ok(Ok(())) => Health::Up,
-        Ok(Err(_)) | Err(_) => Health::Down,
-    }
+    matches!(timeout(limit, connected).await, Ok(Ok(())))
 }
 
 /// Notes the verdict, and tells of a change in Soul's words.
-fn conclude(probed: &Probed, health: Health) {
-    let before = probed.states.iter().map(|state| state.set_health(health));
+fn conclude(probed: &Probed) {
+    let (health, now_ms) = (probed.track.health(), now_ms());
+    let before = probed.members.iter().map(|member| member.probed(health, now_ms));
     let changed: Vec<Health> = before.filter(|before| *before != health).collect();
     let url = probed.destination.address();
     match health {

@@ -15,7 +15,7 @@ use super::{
     connection::{self, Serving},
     forward::Forwarder,
     lane::{Lane, Port, SPREADS},
-    probe, status,
+    probe, refresh, status,
 };
 use crate::{
     listen::{Accepted, Acceptor, Places},
@@ -138,6 +138,7 @@ impl Gateway {
         if !config.check_interval.is_zero() {
             tasks.run(probe::rounds(sync.clone(), config.check_interval, config.check_timeout));
         }
+        tasks.run(refresh::rounds(sync.clone()));
         let (opened, open) = watch::channel(0);
         let opened = Arc::new(opened);
         let serving = Arc::new(Serving::new(&config, tasks.drain.clone()));
@@ -264,7 +265,7 @@ fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -
 }
 
 fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<ConfigSync, GatewayError> {
-    let options = SnapshotOptions { choice: config.upstream_choice, invalids: config.invalid_entries };
+    let options = SnapshotOptions { balance: config.balance(), invalids: config.invalid_entries };
     let (background, stop) = (&tasks.background, tasks.stop.clone());
     let settings = config.sync.clone();
     Ok(match source {

@@ -235,7 +235,7 @@ impl<'s> UpstreamView<'s> {
                 Health::Up => "up",
                 Health::Down => "down",
             },
-            suspect: destination.is_suspect(now_ms()),
+            suspect: member.state().ejected_until_ms().is_some_and(|until| until > now_ms()),
             in_flight: member.state().in_flight(),
             attempts: destination.attempts(),
             failures: destination.failures(),

@@ -167,8 +167,8 @@ impl<S: Source> Owner<S> {
         let (data, unread) = (Arc::clone(&self.data), self.unread.clone());
         let previous = self.snapshot.load_full();
         let built = task::spawn_blocking({
-            let (previous, options) = (previous.clone(), self.options);
-            move || Snapshot::build(&data, unread, previous.as_deref(), options)
+            let (previous, options) = (previous.clone(), self.options.clone());
+            move || Snapshot::build(&data, unread, previous.as_deref(), &options)
         })
         .await;
         let snapshot = match built {

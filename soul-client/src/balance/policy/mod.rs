@@ -53,7 +53,9 @@ pub use self::{
     stride::WeightedRoundRobin,
     zone::ZoneAvoidance,
 };
-pub(super) use self::{hash::HashPicker, random::RandomPicker, round_robin::RoundRobinPicker};
+pub(super) use self::{
+    hash::HashPicker, names::canonical, random::RandomPicker, round_robin::RoundRobinPicker,
+};
 use super::context::{PickContext, RandomSource};
 pub use super::members::Members;
 
@@ -140,6 +142,19 @@ pub struct Tuning {
     pub counts_all: bool,
     /// Whether it is noted when an upstream was last chosen.
     pub notes_picks: bool,
+}
+
+impl Tuning {
+    /// What both ask for; of two times the longer one, which disturbs less.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            peak_tau: self.peak_tau.max(other.peak_tau),
+            mean_tau: self.mean_tau.max(other.mean_tau),
+            failure_penalty: self.failure_penalty.max(other.failure_penalty),
+            counts_all: self.counts_all || other.counts_all,
+            notes_picks: self.notes_picks || other.notes_picks,
+        }
+    }
 }
 
 impl Default for Tuning {

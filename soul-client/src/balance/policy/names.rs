@@ -91,9 +91,18 @@ const RIBBON_PACKAGE: &str = "com.netflix.loadbalancer.";
 /// assert!(error.to_string().contains("`leastRequest`"));
 /// ```
 pub fn by_name(name: &str) -> Result<Arc<dyn Policy>, UnknownPolicy> {
+    entry_of(name).map(|entry| (entry.policy)())
+}
+
+/// The name, without its alias.
+pub(in crate::balance) fn canonical(name: &str) -> Result<&'static str, UnknownPolicy> {
+    entry_of(name).map(|entry| entry.name)
+}
+
+fn entry_of(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let bare = name.strip_prefix(RIBBON_PACKAGE).filter(|bare| bare.ends_with("Rule")).unwrap_or(name);
     let entry = ENTRIES.iter().find(|entry| entry.name == bare || entry.aliases.contains(&bare));
-    entry.map(|entry| (entry.policy)()).ok_or_else(|| UnknownPolicy { name: name.to_owned() })
+    entry.ok_or_else(|| UnknownPolicy { name: name.to_owned() })
 }
 
 /// A name that is none of [`KNOWN`].

@@ -171,7 +171,7 @@ impl Plan {
     /// `None` if a weight is about to change, the sum does not fit, a url occurs twice or it would take too long.
     fn new(counters: &RoundRobin, members: Members<'_>, now_ms: i64) -> Option<Self> {
         let changes = members.group().changes();
-        if members.group().ejected() != 0 || members.is_panic() {
+        if members.is_panic() {
             return None;
         }
         let context = PickContext::at(now_ms);
@@ -198,7 +198,7 @@ impl Plan {
         Some(Self {
             changes,
             from_ms: now_ms,
-            until_ms: now_ms.saturating_add(steady),
+            until_ms: now_ms.saturating_add(steady).min(members.first_return_ms(now_ms) - 1),
             list,
             candidates,
             total,
@@ -224,11 +224,11 @@ impl Plan {
             let taken = self.position.taken.fetch_add(1, Relaxed);
             place = if self.repeats { taken % self.order.len() } else { taken };
             let member = self.member(*self.order.get(place)?)?;
-            if context.tried.is_empty() || members.is_eligible(member, context) {
+            if members.is_eligible(member, context) {
                 return Some(Some(member));
             }
         }
-        // Most were tried: whoever comes next, without a turn being lost.
+        // Most were tried or are on trial: whoever comes next, without a turn being lost.
         let (before, after) = self.order.split_at(place);
         let mut rest = after.iter().chain(before).filter_map(|&position| self.member(position));
         Some(rest.find(|&member| members.may_be_chosen(member, context)))

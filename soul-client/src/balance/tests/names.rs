@@ -9,13 +9,55 @@ fn balancer(name: &str) -> Balancer {
     Balancer::new(zoned, settings(name), NOW)
 }
 
+/// Who chooses: the balancer of a service, or the set of a selector by the way that its rule names.
+enum Chooser {
+    Calls(Balancer),
+    Rule(Arc<UpstreamSet>, Way),
+}
+
+impl Chooser {
+    fn calls(name: &str) -> Self {
+        Self::Calls(balancer(name))
+    }
+
+    fn rule(name: &str) -> Self {
+        let list = balancer(name).snapshot().all().iter().map(|m| m.upstream().clone()).collect();
+        let way: Way = name.parse().unwrap();
+        let settings =
+            SetSettings { ways: vec![way], outliers: settings(name).outliers, ..SetSettings::default() };
+        Self::Rule(UpstreamSet::build_with(list, None, settings, NOW), way)
+    }
+
+    fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
+        match self {
+            Self::Calls(balancer) => balancer.choose(context),
+            Self::Rule(set, way) => set.choose(*way, context),
+        }
+    }
+
+    fn refresh(&self, now_ms: i64) {
+        match self {
+            Self::Calls(balancer) => drop(balancer.refresh(now_ms)),
+            Self::Rule(set, _) => set.refresh(now_ms),
+        }
+    }
+
+    fn states(&self) -> Vec<Arc<UpstreamState>> {
+        let states = |all: &[Arc<Member>]| all.iter().map(|m| Arc::clone(m.state())).collect();
+        match self {
+            Self::Calls(balancer) => states(balancer.snapshot().all()),
+            Self::Rule(set, _) => states(set.members()),
+        }
+    }
+}
+
 /// What a policy does in a few situations, by the numbers of those chosen.
-fn conduct(name: &str) -> Vec<Option<usize>> {
+fn conduct(chooser: impl Fn() -> Chooser) -> Vec<Option<usize>> {
     let mut conduct = Vec::new();
     let source = seeded(42);
 
     // Idle, each as slow as its number says.
-    let idle = balancer(name);
+    let idle = chooser();
     for i in 0..200_i64 {
         let now = NOW + i * 200;
         idle.refresh(now);
@@ -29,30 +71,43 @@ fn conduct(name: &str) -> Vec<Option<usize>> {
     }
 
     // One key, and nobody answers.
-    let busy = balancer(name);
+    let busy = chooser();
     let context = PickContext::at(NOW).key(Key::Text("10.1.1.1")).random(&source);
     let held: Vec<_> = (0..60).map(|_| busy.choose(&context)).collect();
     conduct.extend(held.iter().map(|pick| pick.as_ref().map(number)));
-    // One zone is loaded, which is known after a refresh.
-    busy.update(upstreams(&[5, 1, 1, 2, 3, 4]), NOW);
     drop(held);
-    let zoned = balancer(name);
-    let snapshot = zoned.snapshot();
-    let load: Vec<_> = (0..30).map(|i| snapshot.all()[i % 3].state().begin()).collect();
+    // One zone is loaded, which is known after a refresh.
+    let zoned = chooser();
+    let states = zoned.states();
+    let load: Vec<_> = (0..30).map(|i| states[i % 3].begin()).collect();
     zoned.refresh(NOW + 60_000);
     let context = PickContext::at(NOW + 60_000).key(Key::Text("10.1.1.1")).random(&source);
     conduct.extend((0..12).map(|_| zoned.choose(&context).as_ref().map(number)));
     drop(load);
 
+    // All are down or ejected, one of them for little.
+    let alone = chooser();
+    for (i, state) in alone.states().iter().enumerate() {
+        if i < 2 {
+            state.set_health(Health::Down);
+        } else {
+            assert!(state.move_ejection(0, NOW + if i == 3 { 300 } else { 5_000 }));
+        }
+        state.group().changed();
+    }
+    alone.refresh(NOW);
+    let context = PickContext::at(NOW).key(Key::Text("k")).random(&source);
+    conduct.extend((0..12).map(|_| alone.choose(&context).as_ref().map(number)));
+
     // All but one are down and that one is ejected, for long and for little.
     for before_the_end in [5_000, 300] {
-        let alone = balancer(name);
-        let snapshot = alone.snapshot();
-        let state = snapshot.all()[4].state();
+        let alone = chooser();
+        let states = alone.states();
+        let state = &states[4];
         assert!(state.move_ejection(0, NOW + before_the_end));
         state.group().changed();
-        for member in snapshot.all().iter().filter(|m| !Arc::ptr_eq(m.state(), state)) {
-            member.state().set_health(Health::Down);
+        for other in states.iter().filter(|other| !Arc::ptr_eq(other, state)) {
+            other.set_health(Health::Down);
         }
         alone.refresh(NOW);
         let context = PickContext::at(NOW).key(Key::Text("k")).random(&source);
@@ -61,8 +116,9 @@ fn conduct(name: &str) -> Vec<Option<usize>> {
     conduct
 }
 
-#[test]
-fn no_two_names_do_the_same() {
+/// Each does the same again, and nothing that another one does.
+fn all_differ(chooser: fn(&str) -> Chooser) {
+    let conduct = |name| conduct(|| chooser(name));
     let conducts: Vec<_> = policy::KNOWN.iter().map(|name| (name, conduct(name))).collect();
     for (i, (name, this)) in conducts.iter().enumerate() {
         assert_eq!(*this, conduct(name), "`{name}` is not repeatable");
@@ -70,6 +126,16 @@ fn no_two_names_do_the_same() {
             assert_ne!(this, that, "`{name}` and `{other}`");
         }
     }
+}
+
+#[test]
+fn no_two_names_do_the_same() {
+    all_differ(Chooser::calls);
+}
+
+#[test]
+fn no_two_names_do_the_same_for_a_rule_of_the_gateway() {
+    all_differ(Chooser::rule);
 }
 
 fn sequence(name: &str, weights: &[i32], picks: usize) -> Vec<usize> {

@@ -307,6 +307,131 @@ fn a_node_that_returns_gets_its_share_again() {
     assert!(counts(&set, LoadBalance::RoundRobin, 99).values().all(|&picks| (32..=34).contains(&picks)));
 }
 
+// === ejection, panic, ways ===
+
+fn every_way() -> Vec<Way> {
+    Way::NAMES.map(|name| name.parse().unwrap()).into()
+}
+
+/// One refused connection ejects for three seconds, as in the gateway.
+fn suspicious(weights: &[i32]) -> Arc<UpstreamSet> {
+    let outliers = OutlierDetector {
+        consecutive_failures: 0,
+        consecutive_refusals: 1,
+        base: ms(3_000),
+        longest: ms(3_000),
+        jitter: 0.0,
+        max_ejected: 1.0,
+        ..OutlierDetector::default()
+    };
+    let settings = SetSettings { ways: every_way(), outliers: Some(outliers), ..SetSettings::default() };
+    UpstreamSet::build_with(upstreams(weights), None, settings, NOW)
+}
+
+fn refuse(set: &UpstreamSet, at: usize, now_ms: i64) -> Option<Verdict> {
+    set.members()[at].begin(now_ms).complete(Outcome::Refused, ms(1), now_ms)
+}
+
+/// Who serves some requests by a way, which all succeed.
+fn served(set: &UpstreamSet, way: Way, now_ms: i64, requests: usize) -> BTreeSet<usize> {
+    let source = seeded(3);
+    let serve = |i: usize| {
+        let key = i.to_string();
+        let context = PickContext::at(now_ms).key(Key::Text(&key)).random(&source);
+        let pick = set.choose(way, &context).unwrap();
+        let number = number(&pick);
+        pick.complete(Outcome::Success, ms(5), now_ms);
+        number
+    };
+    (0..requests).map(serve).collect()
+}
+
+#[test]
+fn by_every_way_a_refused_one_is_passed_over_and_comes_back_by_one_request() {
+    for way in every_way() {
+        let set = suspicious(&[50; 4]);
+        assert_eq!(refuse(&set, 2, NOW), Some(Verdict::Ejected { until_ms: NOW + 3_000 }), "{way}");
+        for refreshed in [false, true] {
+            if refreshed {
+                set.refresh(NOW);
+            }
+            assert!(!served(&set, way, NOW + 2_999, 200).contains(&2), "{way} {refreshed}");
+        }
+        // The key of the trial is one of its own, where keys decide.
+        let at = NOW + 3_000;
+        set.refresh(at);
+        let keys: Vec<_> = (0..400).map(|i| i.to_string()).collect();
+        let held: Vec<_> = keys
+            .iter()
+            .map(|key| set.choose(way, &PickContext::at(at).key(Key::Text(key))).unwrap())
+            .collect();
+        let on_trial: Vec<_> = held.iter().filter(|pick| number(pick) == 2).collect();
+        assert!(on_trial.len() == 1 && on_trial[0].is_probe(), "{way}: {}", on_trial.len());
+        let trial = held.into_iter().find(|pick| number(pick) == 2).unwrap();
+        assert_eq!(trial.complete(Outcome::Success, ms(5), at), Some(Verdict::Restored), "{way}");
+        set.refresh(at);
+        let back = served(&set, way, at + 10, 400).contains(&2);
+        // The quickest of all is somebody else, where only that counts.
+        assert!(back || way.as_str() == "shortestResponse", "{way}");
+    }
+}
+
+#[test]
+fn by_every_way_the_last_one_is_asked_although_it_is_ejected_and_then_trusted() {
+    for way in every_way() {
+        let set = suspicious(&[50; 2]);
+        assert!(refuse(&set, 0, NOW).is_some());
+        assert_eq!(refuse(&set, 1, NOW), None, "{way}: never the last one");
+        let mut tried = Tried::new();
+        tried.insert(set.members()[1].state());
+        let context = PickContext::at(NOW + 1).key(Key::Text("k")).tried(&tried);
+        let pick = set.choose(way, &context).unwrap();
+        assert_eq!(number(&pick), 0, "{way}");
+        assert_eq!(pick.complete(Outcome::Success, ms(1), NOW + 1), Some(Verdict::Restored), "{way}");
+        tried.insert(set.members()[0].state());
+        assert!(set.choose(way, &PickContext::at(NOW + 1).tried(&tried)).is_none(), "{way}");
+        // What a probe found down is not asked.
+        set.members()[0].probed(Health::Down, NOW + 2);
+        set.members()[1].probed(Health::Down, NOW + 2);
+        let nobody = set.choose(way, &PickContext::at(NOW + 2).key(Key::Text("k")));
+        // Ribbon's go to somebody, healthy or not.
+        let somebody = ["AvailabilityFilteringRule", "ZoneAvoidanceRule"].contains(&way.as_str());
+        assert_eq!(nobody.is_some(), somebody, "{way}");
+    }
+}
+
+#[test]
+fn in_panic_every_way_chooses_of_all_that_the_configuration_allows() {
+    for way in every_way() {
+        let settings = SetSettings { ways: vec![way], panic_threshold: 0.5, ..SetSettings::default() };
+        let set = UpstreamSet::build_with(upstreams(&[50, 50, 50, 50, 0]), None, settings, NOW);
+        for i in 0..2 {
+            set.members()[i].probed(Health::Down, NOW);
+        }
+        set.refresh(NOW);
+        assert!(served(&set, way, NOW, 300).is_subset(&[2, 3].into()), "{way}: half are well");
+        set.members()[2].probed(Health::Down, NOW);
+        set.refresh(NOW);
+        let chosen = served(&set, way, NOW, 600);
+        assert!(chosen.contains(&0) && !chosen.contains(&4), "{way}: {chosen:?}");
+    }
+}
+
+#[test]
+fn a_way_that_the_set_was_not_built_for_chooses_nobody_and_states_outlive_new_ways() {
+    let ewma: Way = "peakEwma".parse().unwrap();
+    let without = UpstreamSet::build(upstreams(&[50; 3]), None, Choice::Strict);
+    assert!(without.choose(ewma, &PickContext::at(NOW)).is_none());
+    let held = without.choose(Way::default(), &PickContext::at(NOW)).unwrap();
+    let settings = SetSettings { ways: vec![ewma], ..SetSettings::default() };
+    let with = UpstreamSet::build_with(upstreams(&[50; 3]), Some(&without), settings.clone(), NOW);
+    assert_eq!(with.members()[number(&held)].state().in_flight(), 1);
+    let same = UpstreamSet::build_with(upstreams(&[50; 3]), Some(&with), settings, NOW);
+    assert!(Arc::ptr_eq(&with, &same));
+    drop(held);
+    assert!(with.choose(ewma, &PickContext::at(NOW)).is_some());
+}
+
 // === properties ===
 
 fn urls(most: usize) -> impl Strategy<Value = Vec<String>> {

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
-use soul_client::balance::LoadBalance;
+use soul_client::balance::Way;
 
 use super::{
     conditions,
@@ -80,9 +80,8 @@ pub(super) async fn delete(
 
 fn patch(fields: &mut Fields) -> RulePatch {
     let load_balance = fields.text("loadBalance");
-    if let Some(text) = load_balance.as_deref().filter(|text| text.parse::<LoadBalance>().is_err()) {
-        let names = LoadBalance::ALL.map(LoadBalance::as_str);
-        fields.refuse(Problem::not_one_of("loadBalance", text, &names));
+    if let Some(text) = load_balance.as_deref().filter(|text| text.parse::<Way>().is_err()) {
+        fields.refuse(Problem::not_one_of("loadBalance", text, &Way::NAMES));
     }
     RulePatch {
         name: fields.name("name"),

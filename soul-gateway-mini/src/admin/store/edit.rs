@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use soul_client::{
-    balance::LoadBalance,
+    balance::Way,
     wire::{
         gson,
         soul::{ConditionData, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
@@ -336,7 +336,7 @@ fn check_handle(rule: &RuleData) -> Result<(), Rejected> {
     let handle: Option<DivideRuleHandle> =
         gson::from_str(text).map_err(|e| invalid("handle", e.to_string()))?;
     let balance = handle.and_then(|handle| handle.load_balance).unwrap_or_default();
-    match balance.parse::<LoadBalance>() {
+    match balance.parse::<Way>() {
         Ok(_) => Ok(()),
         Err(error) => Err(invalid("handle", error.to_string())),
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use soul_client::balance::{CheckSettings, Health, HealthTrack};
+
 use super::{Change, Store, UpstreamRow, Verdict, Verdicts, row::Probed};
 
 /// What a verdict does to an upstream.
@@ -71,7 +73,8 @@ fn take(upstream: &mut UpstreamRow, verdict: &Verdict, now_ms: i64) -> Effect {
     }
     upstream.probed = Some(Probed { at_ms: verdict.at_ms, error: verdict.error.clone() });
     let alive = verdict.error.is_none();
-    if upstream.healthy == alive {
+    let mut track = HealthTrack::from_health(if upstream.healthy { Health::Up } else { Health::Down });
+    if track.observe(&CheckSettings::soul(), alive).is_none() {
         return Effect::Noted;
     }
     upstream.healthy = alive;

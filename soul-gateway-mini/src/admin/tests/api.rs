@@ -184,7 +184,7 @@ async fn what_cannot_be_is_refused_by_field() {
         assert!(answer["message"].as_str().unwrap().contains(field), "{answer}");
     }
     let (_, answer) = running.send(Method::PATCH, &rule, Some(json!({"loadBalance": "fastest"}))).await;
-    assert_eq!(answer["data"][0]["allowed"], json!(["hash", "random", "roundRobin"]));
+    assert_eq!(answer["data"][0]["allowed"], json!(soul_client::balance::Way::NAMES));
     let bad_regex = json!({"conditions": [{"paramType": "uri", "operator": "regEx", "paramValue": "("}]});
     assert_eq!(running.send(Method::PATCH, &rule, Some(bad_regex)).await.0, 400);
     for url in ["10.0.0.2:99999", "10.0.0.2", "[::1]", "::1:80", "http://10.0.0.2:80", "10.0.0.2:80/x"] {

@@ -11,7 +11,6 @@ use std::{
 
 use bytes::{Buf as _, Bytes};
 use http_body::{Body, Frame, SizeHint};
-use soul_client::balance::InFlight;
 
 use super::{
     answer::Unreadable,
@@ -19,7 +18,7 @@ use super::{
     framing::{Chunk, Chunks, Framing},
     upload::Upload,
 };
-use crate::gateway::{alarm::Alarm, connection::Turn};
+use crate::gateway::{alarm::Alarm, connection::Turn, plugin::divide::InFlight};
 
 /// Why a body ended before its end.
 #[derive(Debug, thiserror::Error)]

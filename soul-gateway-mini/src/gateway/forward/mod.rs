@@ -31,7 +31,7 @@ use http::{
 };
 use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
-use soul_client::balance::InFlight;
+use soul_client::balance::Outcome;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +54,9 @@ use super::{
     connection::Caller,
     error::Refusal,
     peer::Peer,
-    plugin::divide::{Candidate, Candidates, Suspicion},
+    plugin::divide::{Candidate, Candidates, InFlight, outcome_of},
 };
+use crate::sync::Destination;
 
 /// A request as it is to reach an upstream.
 pub(super) struct Outbound {
@@ -90,7 +91,6 @@ pub(super) struct Forwarder {
     pool_max_idle: usize,
     pool_idle_timeout: Duration,
     connect_timeout: Duration,
-    suspicion: Suspicion,
     failover_limit: usize,
     body_idle_timeout: Duration,
     host_header: HostHeader,
@@ -108,7 +108,6 @@ impl Forwarder {
             pool_max_idle: config.pool_max_idle,
             pool_idle_timeout: config.pool_idle_timeout,
             connect_timeout: config.connect_timeout,
-            suspicion: Suspicion::new(config.suspect_for),
             failover_limit: config.failover_limit,
             body_idle_timeout: config.body_idle_timeout,
             host_header: config.host_header,
@@ -125,10 +124,6 @@ impl Forwarder {
     /// The connections of one more lane.
     pub(super) fn client(&self) -> Client {
         Client::new(self.pool_max_idle, self.pool_idle_timeout, self.connect_timeout, Arc::clone(&self.names))
-    }
-
-    pub(super) fn suspicion(&self) -> &Suspicion {
-        &self.suspicion
     }
 }
 
@@ -152,8 +147,8 @@ pub(super) async fn send(
         Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
     let mut deadline = Instant::now() + rule.timeout;
     loop {
-        let candidate = candidates.current().ok_or(Refusal::NoUpstream)?;
-        if candidate.member.state().in_flight() >= forwarder.upstream_max_requests {
+        let candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
+        if candidate.others_in_flight() >= forwarder.upstream_max_requests {
             // Another may have room; nothing was asked, so nothing is counted.
             if candidates.advance() {
                 continue;
@@ -278,8 +273,7 @@ impl<'f> Sending<'f> {
         deadline: Instant,
         timeout: Duration,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let Candidate { member, destination } = candidate;
-        let in_flight = member.state().begin();
+        let destination = candidate.destination;
         let address = destination.address();
         let mut connection = Connection::Any;
         loop {
@@ -288,15 +282,16 @@ impl<'f> Sending<'f> {
             let leased = client.lease(destination.target(), address, connection, deadline).await;
             let mut lease = match leased {
                 Ok(lease) => lease,
-                Err(cause) => return Err(self.not_connected(candidate, cause)),
+                Err(cause) => return Err(Self::not_connected(candidate, cause)),
             };
-            self.write_head(&mut lease, candidate);
+            self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
             let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause };
             let outcome = exchange(&mut lease.link, &self.head.method, &mut self.upload, times).await;
             let cause = match outcome {
                 Ok(head) => {
-                    destination.trust();
+                    let outcome = outcome_of(head.response.status(), head.response.headers());
+                    let in_flight = candidate.ended(outcome);
                     return self.answer(*head, lease, in_flight);
                 }
                 Err(cause) => cause,
@@ -310,6 +305,7 @@ impl<'f> Sending<'f> {
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
+                candidate.ended(Outcome::TimedOut);
             }
             return Err(Failure {
                 refusal: not_answered(address, cause, timeout),
@@ -319,7 +315,7 @@ impl<'f> Sending<'f> {
     }
 
     /// Writes the head of the request for an upstream.
-    fn write_head(&self, lease: &mut Lease, candidate: Candidate<'_>) {
+    fn write_head(&self, lease: &mut Lease, destination: &Destination) {
         let asked = Asked {
             method: &self.head.method,
             headers: &self.head.headers,
@@ -334,7 +330,6 @@ impl<'f> Sending<'f> {
             forwarded: self.forwarder.forwarded,
             host_header: self.forwarder.host_header,
         };
-        let Candidate { destination, .. } = candidate;
         lease.link.begin();
         let target = [destination.prefix(), self.target.as_str()];
         asked.write(&mut lease.link.output, target, destination.host());
@@ -369,11 +364,11 @@ impl<'f> Sending<'f> {
         Ok(response.map(|()| body))
     }
 
-    fn not_connected(&self, candidate: Candidate<'_>, cause: ConnectError) -> Failure {
-        let Candidate { destination, .. } = candidate;
+    fn not_connected(candidate: Candidate<'_>, cause: ConnectError) -> Failure {
+        let destination = candidate.destination;
         if !cause.is_ours() {
             destination.count_failure();
-            self.forwarder.suspicion.raise(destination);
+            candidate.ended(Outcome::Refused);
         }
         let upstream = Arc::clone(destination.address());
         let refusal = match cause {

@@ -1,14 +1,13 @@
 //! Plugin `divide`, code 50: the service, the rule and the upstream of a request (specification, section 6).
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering::Relaxed},
-    },
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use soul_client::balance::{Key, Member, PickContext, Tried};
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use soul_client::balance::{Key, Outcome, Pick, PickContext, Tried, Verdict};
+use tokio::time::Instant;
 
 use crate::{
     gateway::error::Refusal,
@@ -59,11 +58,10 @@ pub(in crate::gateway) fn pick<'s>(
     selector: &'s Selector,
     rule: &'s Rule,
     key: &'s str,
-    suspicion: &'s Suspicion,
 ) -> Result<Candidates<'s>, Refusal> {
     let upstreams = selector.payload();
     let mut candidates =
-        Candidates { upstreams, rule: rule.payload(), key, suspicion, tried: Tried::new(), current: None };
+        Candidates { upstreams, rule: rule.payload(), key, tried: Tried::new(), current: None };
     if candidates.advance() {
         Ok(candidates)
     } else if upstreams.upstreams().members().is_empty() {
@@ -73,11 +71,58 @@ pub(in crate::gateway) fn pick<'s>(
     }
 }
 
-/// One upstream to send a request to.
-#[derive(Clone, Copy)]
+/// One upstream to send a request to, where the request is counted in flight until this is dropped. How it ended is to be told
+/// by [`Candidate::ended`].
 pub(in crate::gateway) struct Candidate<'s> {
-    pub(in crate::gateway) member: &'s Member,
     pub(in crate::gateway) destination: &'s Arc<Destination>,
+    pick: Pick,
+    chosen: Instant,
+}
+
+impl Candidate<'_> {
+    /// Requests that its upstream serves besides this one.
+    pub(in crate::gateway) fn others_in_flight(&self) -> u32 {
+        self.pick.state().in_flight().saturating_sub(1)
+    }
+
+    /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
+    /// keeps counting the request in flight, to the end of the answer.
+    pub(in crate::gateway) fn ended(self, outcome: Outcome) -> InFlight {
+        let Self { destination, mut pick, chosen } = self;
+        match pick.record(outcome, chosen.elapsed(), now_ms()) {
+            Some(Verdict::Ejected { .. }) => {
+                tracing::debug!(upstream = %destination.address(), ?outcome, "the upstream is passed over");
+            }
+            Some(Verdict::Restored) => {
+                tracing::debug!(upstream = %destination.address(), "the upstream serves again");
+            }
+            _ => {}
+        }
+        InFlight { _pick: pick }
+    }
+}
+
+/// A request that is counted in flight at its upstream.
+pub(in crate::gateway) struct InFlight {
+    _pick: Pick,
+}
+
+/// What an answer tells of its upstream's health.
+pub(in crate::gateway) fn outcome_of(status: StatusCode, headers: &HeaderMap) -> Outcome {
+    let retry_after = || {
+        let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds))
+    };
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Outcome::Overloaded { retry_after: retry_after() },
+        StatusCode::SERVICE_UNAVAILABLE if headers.contains_key(RETRY_AFTER) => {
+            Outcome::Overloaded { retry_after: retry_after() }
+        }
+        StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+            Outcome::BadGateway
+        }
+        _ => Outcome::Success,
+    }
 }
 
 /// The upstreams for one request, one after the other and none twice.
@@ -85,15 +130,14 @@ pub(in crate::gateway) struct Candidates<'s> {
     upstreams: &'s DivideSelector,
     rule: &'s DivideRule,
     key: &'s str,
-    suspicion: &'s Suspicion,
     tried: Tried,
     current: Option<Candidate<'s>>,
 }
 
 impl<'s> Candidates<'s> {
-    /// The one to send to now.
-    pub(in crate::gateway) fn current(&self) -> Option<Candidate<'s>> {
-        self.current
+    /// The one to send to now; once for each [`advance`](Self::advance).
+    pub(in crate::gateway) fn take(&mut self) -> Option<Candidate<'s>> {
+        self.current.take()
     }
 
     /// How its requests are served.
@@ -101,62 +145,16 @@ impl<'s> Candidates<'s> {
         self.rule
     }
 
-    /// Goes on to one that was not tried; `false` if there is none, and then the current one stays.
+    /// Goes on to one that was not tried; `false` if there is none.
     ///
     /// One that could not be connected to lately is chosen only if all others were tried.
     pub(in crate::gateway) fn advance(&mut self) -> bool {
-        let now_ms = now_ms();
-        let passed_over = self.suspicion.is_active(now_ms).then(|| self.without_suspects(now_ms));
-        let chosen = passed_over
-            .and_then(|tried| self.choose(now_ms, &tried))
-            .or_else(|| self.choose(now_ms, &self.tried));
-        let Some(candidate) = chosen else { return false };
-        self.tried.insert(candidate.member.state());
-        self.current = Some(candidate);
+        let context = PickContext::at(now_ms()).key(Key::Text(self.key)).tried(&self.tried);
+        let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
+        let Some(destination) = self.upstreams.destination(pick.member()) else { return false };
+        self.tried.insert(pick.state());
+        self.current = Some(Candidate { destination, pick, chosen: Instant::now() });
         true
-    }
-
-    fn choose(&self, now_ms: i64, tried: &Tried) -> Option<Candidate<'s>> {
-        let context = PickContext::at(now_ms).key(Key::Text(self.key)).tried(tried);
-        let member = self.upstreams.upstreams().pick(self.rule.balance, &context)?;
-        Some(Candidate { member, destination: self.upstreams.destination(member)? })
-    }
-
-    fn without_suspects(&self, now_ms: i64) -> Tried {
-        let mut tried = self.tried.clone();
-        for member in self.upstreams.upstreams().members() {
-            if self.upstreams.destination(member).is_some_and(|d| d.is_suspect(now_ms)) {
-                tried.insert(member.state());
-            }
-        }
-        tried
-    }
-}
-
-/// Which upstreams were found unreachable by requests themselves, as far as one number can tell: it spares every
-/// request the look at each upstream while none is suspected.
-#[derive(Debug)]
-pub(in crate::gateway) struct Suspicion {
-    lasts: Duration,
-    until_ms: AtomicI64,
-}
-
-impl Suspicion {
-    /// A zero `lasts` suspects nobody.
-    pub(in crate::gateway) fn new(lasts: Duration) -> Self {
-        Self { lasts, until_ms: AtomicI64::new(0) }
-    }
-
-    /// A destination could not be connected to.
-    pub(in crate::gateway) fn raise(&self, destination: &Destination) {
-        if !self.lasts.is_zero() {
-            let until_ms = destination.suspect(now_ms(), self.lasts);
-            self.until_ms.fetch_max(until_ms, Relaxed);
-        }
-    }
-
-    fn is_active(&self, now_ms: i64) -> bool {
-        self.until_ms.load(Relaxed) > now_ms
     }
 }
 
@@ -164,4 +162,36 @@ impl Suspicion {
 pub(in crate::gateway) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_tells_of_its_upstream() {
+        let outcome = |status: u16, retry_after: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = retry_after {
+                headers.insert(RETRY_AFTER, value.parse().unwrap());
+            }
+            outcome_of(StatusCode::from_u16(status).unwrap(), &headers)
+        };
+        let spare =
+            |seconds: Option<u64>| Outcome::Overloaded { retry_after: seconds.map(Duration::from_secs) };
+        for (status, retry_after, expected) in [
+            (200, None, Outcome::Success),
+            (404, None, Outcome::Success),
+            (500, None, Outcome::Success),
+            (502, None, Outcome::BadGateway),
+            (503, None, Outcome::BadGateway),
+            (504, None, Outcome::BadGateway),
+            (503, Some("7"), spare(Some(7))),
+            (503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), spare(None)),
+            (429, None, spare(None)),
+            (429, Some(" 7 "), spare(Some(7))),
+        ] {
+            assert_eq!(outcome(status, retry_after), expected, "{status} {retry_after:?}");
+        }
+    }
 }

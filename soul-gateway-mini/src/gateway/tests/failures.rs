@@ -112,7 +112,7 @@ async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
             {{"upstreamUrl":"a:b","weight":50,"status":true}}]"#,
         upstream.address
     ));
-    data.rules.insert(0, rule("divide", "/http", "/http/unknown", &handle("leastActive", 0, 3000)));
+    data.rules.insert(0, rule("divide", "/http", "/http/unknown", &handle("fastest", 0, 3000)));
     data.rules.insert(0, rule("divide", "/http", "/http/blank", ""));
     let running = Running::start(&data).await;
     assert_eq!(get(running.address(), "/http/unknown").await.text(), "one", "the next rule takes it");
@@ -123,7 +123,7 @@ async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
     assert_eq!(refused.len(), 4, "{status}");
     assert!(reason("upstream `https://a:1`: `https://` is not spoken to upstreams yet"), "{status}");
     assert!(reason("upstream `http://a:b`: `b` is not a port"), "{status}");
-    assert!(reason("unknown load balance `leastActive`"), "{status}");
+    assert!(reason("unknown load balance `fastest`, expected one of `random`"), "{status}");
     assert!(reason("`handle`: is blank"), "{status}");
     assert_eq!(status["config"]["selectors"][0]["upstreams"].as_array().unwrap().len(), 1);
 }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use soul_client::balance::Way;
+
 use super::{
     super::GatewayConfig,
     peers::{Reply, Upstream, Wire, ask, eventually, get, nobody, ok},
     setup::{Running, config, handle, service},
 };
 
+const GET: &str = "GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n";
 const POST: &str = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 const PUT: &str = "PUT /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -19,12 +22,12 @@ async fn broken() -> Upstream {
 #[tokio::test]
 async fn a_dead_upstream_costs_no_request_not_even_a_post() {
     let (alive, dead) = (Upstream::named("alive").await, nobody().await);
-    for balance in ["random", "roundRobin", "hash"] {
+    for balance in Way::NAMES {
         let config = GatewayConfig { suspect_for: Duration::ZERO, ..config() };
         let running =
             Running::with(config, &service(&[dead, alive.address], &handle(balance, 0, 3000))).await;
         let before = alive.seen().len();
-        for request in [POST, PUT, "GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n"].iter().cycle().take(30) {
+        for request in [POST, PUT, GET].iter().cycle().take(30) {
             let answer = ask(running.address(), request).await;
             assert_eq!((answer.status(), answer.text().as_str()), (200, "alive"), "{balance}");
         }
@@ -51,6 +54,51 @@ async fn a_dead_upstream_is_passed_over_for_a_while() {
     assert_eq!(answer.status(), 502);
     let status = running.status().await;
     assert_eq!(status["config"]["selectors"][0]["upstreams"][0]["attempts"], 2, "{status}");
+}
+
+#[tokio::test]
+async fn an_upstream_that_was_passed_over_comes_back_by_one_request() {
+    let (alive, dead) = (Upstream::named("alive").await, nobody().await);
+    for balance in ["roundRobin", "random", "leastActive"] {
+        let config = GatewayConfig { suspect_for: Duration::from_millis(50), ..config() };
+        let running =
+            Running::with(config, &service(&[dead, alive.address], &handle(balance, 0, 3000))).await;
+        let status = async || running.status().await["config"]["selectors"][0]["upstreams"][0].clone();
+        eventually("a request found it dead", async || {
+            assert_eq!(get(running.address(), "/http/x").await.status(), 200);
+            status().await["failures"] != 0
+        })
+        .await;
+        let back = Upstream::start_at(dead, |_| ok("back")).await;
+        eventually("it serves again", async || get(running.address(), "/http/x").await.text() == "back")
+            .await;
+        assert_eq!(status().await["suspect"], false, "{balance}");
+        back.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_rule_may_choose_by_what_its_upstreams_are_busy_with() {
+    for balance in ["leastActive", "leastRequest", "p2c", "peakEwma", "shortestResponse"] {
+        let (stuck, fine) = (Upstream::start(|_| Reply::Hang).await, Upstream::named("fine").await);
+        let data = service(&[stuck.address, fine.address], &handle(balance, 0, 60_000));
+        let running = Running::start(&data).await;
+        let address = running.address();
+        // Whoever meets the one that never answers waits for it; everybody else is served.
+        let waiting = tokio::spawn(async move {
+            loop {
+                ask(address, GET).await;
+            }
+        });
+        eventually("one request waits", async || stuck.seen().len() == 1).await;
+        for _ in 0..20 {
+            assert_eq!(ask(address, GET).await.text(), "fine", "{balance}");
+        }
+        assert_eq!(stuck.seen().len(), 1, "{balance}");
+        let upstreams = running.status().await["config"]["selectors"][0]["upstreams"].clone();
+        assert_eq!((&upstreams[0]["inFlight"], &upstreams[1]["inFlight"]), (&1.into(), &0.into()));
+        waiting.abort();
+    }
 }
 
 #[tokio::test]

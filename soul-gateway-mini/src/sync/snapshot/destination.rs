@@ -1,12 +1,6 @@
-//! Where the requests for an upstream go, and what the requests themselves learnt about it.
+//! Where the requests for an upstream go, and how many did.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::sync::Arc;
 
 use http::HeaderValue;
 use soul_client::balance::Upstream;
@@ -26,7 +20,6 @@ pub(crate) struct Destination {
     host: HeaderValue,
     /// Put in front of every path; empty but for an address such as `10.0.0.2:8188/orders`.
     prefix: Box<str>,
-    suspect_until_ms: AtomicI64,
     attempts: Counter,
     failures: Counter,
 }
@@ -54,7 +47,6 @@ impl Destination {
             address: address.into(),
             host,
             prefix: escape::target(prefix.trim_end_matches('/')).into(),
-            suspect_until_ms: AtomicI64::new(0),
             attempts: Counter::default(),
             failures: Counter::default(),
         })
@@ -80,24 +72,6 @@ impl Destination {
     /// What tells destinations apart: address and prefix.
     pub(super) fn key(&self) -> (Arc<str>, Box<str>) {
         (Arc::clone(&self.address), self.prefix.clone())
-    }
-
-    /// It could not be connected to: it is passed over for a while, if others are there. Gives the end of that.
-    pub(crate) fn suspect(&self, now_ms: i64, pause: Duration) -> i64 {
-        let until_ms = now_ms.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX));
-        self.suspect_until_ms.fetch_max(until_ms, Relaxed);
-        until_ms
-    }
-
-    /// It answered, so there is nothing to suspect.
-    pub(crate) fn trust(&self) {
-        if self.suspect_until_ms.load(Relaxed) != 0 {
-            self.suspect_until_ms.store(0, Relaxed);
-        }
-    }
-
-    pub(crate) fn is_suspect(&self, now_ms: i64) -> bool {
-        self.suspect_until_ms.load(Relaxed) > now_ms
     }
 
     pub(crate) fn count_attempt(&self) {
@@ -154,15 +128,5 @@ mod tests {
         ] {
             assert_eq!(destination(protocol, url).unwrap_err(), reason);
         }
-    }
-
-    #[test]
-    fn suspicion_passes_and_an_answer_ends_it() {
-        let destination = destination(None, "a:1").unwrap();
-        destination.suspect(1000, Duration::from_secs(3));
-        assert!(destination.is_suspect(3999));
-        assert!(!destination.is_suspect(4000));
-        destination.trust();
-        assert!(!destination.is_suspect(1000));
     }
 }

@@ -1,9 +1,14 @@
 //! What the gateway keeps for the selectors and rules of `divide`: their handles, parsed and prepared.
 
-use std::{cell::OnceCell, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    cell::OnceCell,
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use soul_client::{
-    balance::{Choice, LoadBalance, Member, Upstream, UpstreamSet, UpstreamState},
+    balance::{Member, SetSettings, Upstream, UpstreamSet, UpstreamState, Way},
     wire::{
         gson,
         soul::{ConfigGroup, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
@@ -60,7 +65,7 @@ fn memory_address(state: &Arc<UpstreamState>) -> usize {
 #[derive(Debug)]
 pub(crate) struct DivideRule {
     /// How one upstream is chosen.
-    pub(crate) balance: LoadBalance,
+    pub(crate) way: Way,
     /// Extra attempts.
     pub(crate) retry: u32,
     /// Time for one attempt, to the head of the answer.
@@ -96,15 +101,21 @@ impl<'p> Destinations<'p> {
     }
 
     /// What is kept for a selector. `previous` is what was kept for it before it changed.
+    ///
+    /// - `ways`: by which its rules choose, besides Soul's; those of `previous` if it is not known yet.
     pub(super) fn selector(
         &mut self,
         data: &SelectorData,
         previous: Option<&DivideSelector>,
-        choice: Choice,
+        ways: Option<&Vec<Way>>,
+        settings: &SetSettings,
     ) -> DivideSelector {
+        let ways = ways.or_else(|| previous.map(|p| &p.upstreams.settings().ways)).cloned();
+        let settings = SetSettings { ways: ways.unwrap_or_default(), ..settings.clone() };
         let mut refused = Vec::new();
         let (upstreams, destinations) = self.upstreams(data, &mut refused).into_iter().unzip();
-        let upstreams = UpstreamSet::build(upstreams, previous.map(|p| &p.upstreams), choice);
+        let upstreams =
+            UpstreamSet::build_with(upstreams, previous.map(|p| &p.upstreams), settings, now_ms());
         let destinations: Vec<Arc<Destination>> = destinations;
         let mut destinations: Vec<_> = upstreams
             .members()
@@ -160,14 +171,36 @@ impl DivideRule {
             .map_err(|e| e.to_string())?
             .ok_or(r#"is blank, expected for example `{"loadBalance":"random","retry":0,"timeout":3000}`"#)?;
         let name = handle.load_balance.as_deref().unwrap_or_default();
-        let balance: LoadBalance = name.parse().map_err(|e| format!("{e}"))?;
+        let way: Way = name.parse().map_err(|e| format!("{e}"))?;
         Ok(Self {
-            balance,
+            way,
             retry: u32::try_from(handle.retry).unwrap_or(0),
             timeout: timeout(handle.timeout),
             stats: previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats)),
         })
     }
+}
+
+/// The ways that rules choose by and that their selector's upstreams are not ready for: for each such selector, by its id, all
+/// ways of its rules but Soul's, which always are there.
+pub(super) fn missing(table: &DivideTable) -> HashMap<String, Vec<Way>> {
+    let mut missing = HashMap::new();
+    for selector in table.selectors() {
+        let upstreams = selector.payload().upstreams();
+        let ways = || selector.rules().map(|rule| rule.payload().way);
+        if !ways().all(|way| upstreams.has(way)) {
+            let mut ways: Vec<_> = ways().filter(|way| matches!(way, Way::Policy(_))).collect();
+            ways.sort_unstable();
+            ways.dedup();
+            missing.insert(selector.id().to_owned(), ways);
+        }
+    }
+    missing
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A timeout that could never be met, 0 or less, is Soul's default instead.
@@ -201,7 +234,7 @@ mod tests {
     fn table(selectors: &[SelectorData], previous: Option<&DivideTable>) -> (DivideTable, Vec<Refused>) {
         let mut destinations = Destinations::from(previous);
         let make = |data: &SelectorData, former: Option<&DivideSelector>| {
-            Ok(destinations.selector(data, former, Choice::Strict))
+            Ok(destinations.selector(data, former, None, &SetSettings::default()))
         };
         let invalids = crate::model::matching::Invalids::Refuse;
         let no_rule = |_: &RuleData, _: Option<&DivideRule>| Err(String::new());
@@ -257,7 +290,7 @@ mod tests {
             (r#"{"loadBalance":"hash","timeout":-5}"#, 0, 3000),
         ] {
             let rule = rule(handle).unwrap();
-            assert_eq!((rule.balance, rule.retry), (LoadBalance::Hash, retry), "{handle}");
+            assert_eq!((rule.way.as_str(), rule.retry), ("hash", retry), "{handle}");
             assert_eq!(rule.timeout, Duration::from_millis(millis), "{handle}");
         }
         for (handle, reason) in [

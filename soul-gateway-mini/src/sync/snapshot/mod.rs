@@ -5,13 +5,13 @@ mod divide;
 mod meta;
 mod stats;
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
 
 use soul_client::{
-    balance::Choice,
+    balance::{SetSettings, Way},
     wire::{
         gson,
-        soul::{ConfigGroup, ContextMappingHandle},
+        soul::{ConfigGroup, ContextMappingHandle, SelectorData},
     },
 };
 
@@ -28,9 +28,10 @@ use crate::model::{
 };
 
 /// How entries are read that Soul and this gateway treat differently.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SnapshotOptions {
-    pub(crate) choice: Choice,
+    /// How upstreams are chosen, but for the ways, which the rules name.
+    pub(crate) balance: SetSettings,
     pub(crate) invalids: Invalids,
 }
 
@@ -59,7 +60,7 @@ impl Snapshot {
         data: &ConfigData,
         unread: Vec<Refused>,
         previous: Option<&Self>,
-        options: SnapshotOptions,
+        options: &SnapshotOptions,
     ) -> Self {
         let mut refused = unread;
         let divide = is_enabled(data, DIVIDE).then(|| divide(data, previous, options, &mut refused));
@@ -128,20 +129,32 @@ fn is_enabled(data: &ConfigData, plugin: &str) -> bool {
 fn divide(
     data: &ConfigData,
     previous: Option<&Snapshot>,
-    options: SnapshotOptions,
+    options: &SnapshotOptions,
     refused: &mut Vec<Refused>,
 ) -> DivideTable {
     let previous = previous.and_then(Snapshot::divide);
     let mut destinations = Destinations::from(previous);
-    let (table, entries) = DivideTable::compile(
-        DIVIDE,
-        &data.selectors,
-        &data.rules,
-        options.invalids,
-        previous,
-        |selector, former| Ok(destinations.selector(selector, former, options.choice)),
-        DivideRule::new,
-    );
+    let mut compile = |previous, ways: &HashMap<String, Vec<Way>>| {
+        let ways_of = |selector: &SelectorData| ways.get(selector.id.as_deref().unwrap_or_default());
+        DivideTable::compile_anew(
+            DIVIDE,
+            &data.selectors,
+            &data.rules,
+            options.invalids,
+            previous,
+            |selector| ways_of(selector).is_some(),
+            |selector, former| {
+                Ok(destinations.selector(selector, former, ways_of(selector), &options.balance))
+            },
+            DivideRule::new,
+        )
+    };
+    let (mut table, mut entries) = compile(previous, &HashMap::new());
+    // What a selector keeps is made before its rules are read, and those may choose in a way that is new there.
+    let missing = divide::missing(&table);
+    if !missing.is_empty() {
+        (table, entries) = compile(Some(&table), &missing);
+    }
     refused.extend(table.selectors().flat_map(|selector| selector.payload().refused()).cloned());
     refused.extend(entries.into_iter().map(described));
     table
@@ -150,7 +163,7 @@ fn divide(
 fn context_path(
     data: &ConfigData,
     previous: Option<&Snapshot>,
-    options: SnapshotOptions,
+    options: &SnapshotOptions,
     refused: &mut Vec<Refused>,
 ) -> ContextPathTable {
     let (table, entries) = ContextPathTable::compile(

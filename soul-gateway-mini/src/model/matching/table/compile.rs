@@ -30,11 +30,22 @@ pub(super) struct Compiler<PS, PR> {
 }
 
 impl<PS, PR> Compiler<PS, PR> {
-    pub(super) fn selector<S>(&mut self, data: &SelectorData, former: Former<'_, S>) -> Fate<S>
+    /// - `outdated`: what was kept for it is to be made anew although the row is the same.
+    pub(super) fn selector<S>(
+        &mut self,
+        data: &SelectorData,
+        former: Former<'_, S>,
+        outdated: bool,
+    ) -> Fate<S>
     where
         PS: FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
     {
+        let same;
         let former = match former {
+            Former::Same(Fate::Taken(made)) if outdated => {
+                same = made;
+                Some(&same.payload)
+            }
             Former::Same(fate) => return fate,
             Former::Other(former) => former,
         };

@@ -112,6 +112,24 @@ impl<S, R> PluginTable<S, R> {
         selector_payload: impl FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
         rule_payload: impl FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     ) -> (Self, Vec<Refused>) {
+        let none = |_: &SelectorData| false;
+        Self::compile_anew(plugin, selectors, rules, invalids, previous, none, selector_payload, rule_payload)
+    }
+
+    /// The same, but what is kept for some selectors is made anew although their rows are the same.
+    ///
+    /// - `outdated`: whether a selector is one of them.
+    #[allow(clippy::too_many_arguments)]
+    pub fn compile_anew(
+        plugin: &str,
+        selectors: &[Arc<SelectorData>],
+        rules: &[Arc<RuleData>],
+        invalids: Invalids,
+        previous: Option<&Self>,
+        outdated: impl Fn(&SelectorData) -> bool,
+        selector_payload: impl FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
+        rule_payload: impl FnMut(&RuleData, Option<&R>) -> Result<R, String>,
+    ) -> (Self, Vec<Refused>) {
         let mut compiler = Compiler { invalids, refused: Vec::new(), selector_payload, rule_payload };
         let before = previous.map_or_else(Before::none, Self::before);
         let former = previous.map(|previous| former_rules(previous.selectors.entries())).unwrap_or_default();
@@ -121,7 +139,7 @@ impl<S, R> PluginTable<S, R> {
         let (mut compiled, mut refused) = (Vec::new(), Vec::new());
         for (row, fate) in rows.iter().zip(before.of(&rows)) {
             let row = Arc::clone(row);
-            match compiler.selector(&row, fate) {
+            match compiler.selector(&row, fate, outdated(&row)) {
                 Fate::Taken(made) => {
                     let id = row.id.as_deref().unwrap_or_default();
                     let own = rules.get(id).map_or(&[][..], Vec::as_slice);
