@@ -163,7 +163,7 @@ fn baseline(size: usize) -> f64 {
 fn pick_only(balancer: &Balancer) -> f64 {
     let context = PickContext::at(NOW);
     time(|| {
-        black_box(balancer.current().pick(black_box(&context)));
+        black_box(balancer.with(|snapshot| snapshot.pick(black_box(&context)).map(std::sync::Arc::as_ptr)));
     })
 }
 
@@ -199,7 +199,9 @@ fn ours(table: &mut Table) {
             let balancer = measured(balancer(policy, upstreams(&addresses(0, size))), wall_ms());
             Some(time(|| {
                 let context = PickContext::at(wall_ms());
-                black_box(balancer.current().pick(black_box(&context)));
+                black_box(
+                    balancer.with(|snapshot| snapshot.pick(black_box(&context)).map(std::sync::Arc::as_ptr)),
+                );
             }))
         });
     }
@@ -218,7 +220,9 @@ fn ours(table: &mut Table) {
             let mut keys = Keys::new();
             Some(time(|| {
                 let context = PickContext::at(NOW).key(Key::Text(keys.next()));
-                black_box(balancer.current().pick(black_box(&context)));
+                black_box(
+                    balancer.with(|snapshot| snapshot.pick(black_box(&context)).map(std::sync::Arc::as_ptr)),
+                );
             }))
         });
     }

@@ -127,7 +127,7 @@ const CORE: &str = "soul-client/src/balance";
 /// What a second hash, weighted pick or breaker is made of, and who needs it for something else.
 const SECOND: [(&str, &[&str]); 9] = [
     // The checksums of a configuration, on the wire and on disk, are MD5 too.
-    ("md5::", &["soul-client/src/wire/soul/md5.rs", "soul-gateway-mini/src/admin/persist/digest.rs"]),
+    ("use md5::{", &["soul-client/src/wire/soul/md5.rs", "soul-gateway-mini/src/admin/persist/digest.rs"]),
     ("xxh3", &[]),
     ("crc32", &[]),
     ("DefaultHasher", &[]),

@@ -5,10 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use arc_swap::ArcSwap;
-
 use super::{
     context::{FastRandom, PickContext},
+    current::Current,
     pick::Pick,
     snapshot::{Settings, Snapshot},
     state::Health,
@@ -38,7 +37,7 @@ use super::{
 #[doc(alias = "ILoadBalancer")]
 #[derive(Debug)]
 pub struct Balancer {
-    current: ArcSwap<Snapshot>,
+    current: Current,
     /// Held while the next snapshot is built, so that none is built from one that is no longer the newest.
     writer: Mutex<()>,
 }
@@ -51,14 +50,20 @@ impl Balancer {
     }
 
     pub(super) fn beginning_with(first: Arc<Snapshot>) -> Self {
-        Self { current: ArcSwap::new(first), writer: Mutex::new(()) }
+        Self { current: Current::new(first), writer: Mutex::new(()) }
     }
 
     /// Chooses an upstream for a request and counts the request in. Says `None` where [`Snapshot::choose`] does.
     #[must_use]
     #[inline]
     pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
-        self.current.load().choose(context)
+        self.current.with(|snapshot| snapshot.choose(context))
+    }
+
+    /// Looks at the newest snapshot: the quickest way. A thread keeps what it saw until it looks again or ends.
+    #[inline]
+    pub fn with<R>(&self, look: impl FnOnce(&Arc<Snapshot>) -> R) -> R {
+        self.current.with(look)
     }
 
     /// The newest snapshot, borrowed: quicker than [`Balancer::snapshot`], and not to be kept for long.
@@ -89,6 +94,7 @@ impl Balancer {
     /// Brings the snapshot up to date with health, ejections and the numbers that the policy wants.
     pub fn refresh(&self, now_ms: i64) -> Arc<Snapshot> {
         let current = self.current.load();
+        current.sweep(now_ms);
         if current.is_due(now_ms) {
             drop(current);
             return self.publish(|current| current.refreshed(now_ms, &FastRandom));

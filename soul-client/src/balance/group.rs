@@ -22,6 +22,8 @@ pub(super) struct Group {
     ejected: AtomicU32,
     /// When the first ejection ends; `i64::MAX` if there is none.
     next_probe_ms: AtomicI64,
+    /// When success rates are looked at next.
+    next_sweep_ms: AtomicI64,
     in_flight: InFlightAtAll,
 }
 
@@ -41,6 +43,7 @@ impl Default for Group {
             down: AtomicU32::new(0),
             ejected: AtomicU32::new(0),
             next_probe_ms: AtomicI64::new(i64::MAX),
+            next_sweep_ms: AtomicI64::new(0),
         }
     }
 }
@@ -135,6 +138,13 @@ impl Group {
     pub(super) fn release_ejection(&self) {
         let _ = self.ejected.fetch_update(Relaxed, Relaxed, |ejected| Some(ejected.saturating_sub(1)));
         self.changed();
+    }
+
+    /// Whether success rates are to be looked at. Says so to one caller only, and again after a while.
+    pub(super) fn take_sweep(&self, now_ms: i64, every_ms: i64) -> bool {
+        let next = self.next_sweep_ms.load(Relaxed);
+        let then = now_ms.saturating_add(every_ms);
+        next <= now_ms && self.next_sweep_ms.compare_exchange(next, then, Relaxed, Relaxed).is_ok()
     }
 
     /// An ejection will end then.

@@ -24,9 +24,20 @@ pub struct Members<'s> {
 pub(super) struct Up {
     /// Indexes of members.
     pub(super) indexes: Box<[u32]>,
+    /// Whether these are all members: then an index is its own position, and the list need not be read.
+    all: bool,
     pub(super) choice: Choice,
     /// What is heeded of what stands against one.
     pub(super) heed: Heed,
+}
+
+impl Up {
+    /// - `members`: how many there are in all.
+    pub(super) fn new(indexes: Box<[u32]>, members: usize, choice: Choice, heed: Heed) -> Self {
+        // Indexes ascend, each once.
+        let all = indexes.len() == members;
+        Self { indexes, all, choice, heed }
+    }
 }
 
 /// What is heeded of what stands against an upstream.
@@ -120,12 +131,18 @@ impl<'s> Members<'s> {
             return None;
         }
         for _ in 0..DRAWS {
-            let index = *self.up.indexes.get(draw())? as usize;
+            let index = self.index_at(draw())?;
             if self.accepts(index, context) {
                 return Some(index);
             }
         }
         self.any(context)
+    }
+
+    /// The index at a position of [`Members::up`].
+    #[inline]
+    pub(super) fn index_at(self, position: usize) -> Option<usize> {
+        if self.up.all { Some(position) } else { self.up.indexes.get(position).map(|&index| index as usize) }
     }
 
     /// Any of those up that may be chosen, beginning at a place of chance. Looks at all of them in the worst case.
@@ -170,7 +187,7 @@ impl<'s> Members<'s> {
 
     /// Whether nothing stands against anyone, so that nobody's state need be read.
     #[inline]
-    fn is_calm(self, context: &PickContext<'_>) -> bool {
+    pub(super) fn is_calm(self, context: &PickContext<'_>) -> bool {
         self.list.group.is_calm() && context.tried.is_empty()
     }
 

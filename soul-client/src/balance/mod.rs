@@ -50,6 +50,7 @@ mod balancer;
 mod check;
 mod choose;
 mod context;
+mod current;
 mod group;
 mod load_balance;
 mod members;
@@ -61,6 +62,7 @@ mod slow_start;
 mod snapshot;
 pub mod soul;
 mod state;
+mod success_rate;
 mod upstream;
 
 pub use address::{JavaIpText, java_ip_text};
@@ -74,6 +76,7 @@ pub use set::{Choice, Member, SetSettings, UpstreamSet};
 pub use slow_start::SlowStart;
 pub use snapshot::{Settings, Snapshot};
 pub use state::{Health, InFlight, UpstreamState};
+pub use success_rate::SuccessRate;
 pub use upstream::Upstream;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{pick::Outcome, state::UpstreamState};
+use super::{group::Group, pick::Outcome, state::UpstreamState, success_rate::SuccessRate};
 
 /// Ejects upstreams by the outcomes of requests.
 ///
@@ -28,6 +28,8 @@ pub struct OutlierDetector {
     pub consecutive_failures: u32,
     /// Refused connections in a row that eject; 0 never. Default 3, since there is hardly a doubt.
     pub consecutive_refusals: u32,
+    /// Ejects by success rates too; `None`, the default, does not.
+    pub success_rate: Option<SuccessRate>,
     /// Length of the first ejection. Default 1 s.
     pub base: Duration,
     /// Length that doubling stops at. Default 30 s.
@@ -38,7 +40,8 @@ pub struct OutlierDetector {
     pub half_open: bool,
     /// How long that request may take before another one is let through. Default 10 s.
     pub half_open_lease: Duration,
-    /// Largest share of the upstreams that may be ejected, rounded down, but always at least one and never the last.
+    /// Largest share of the upstreams that may be ejected, rounded down, but always at least one and never the last: of 3 at a half
+    /// 1, of 5 it is 2. Who is down by a probe is not counted in, but is not there to be the last one either.
     /// Default 0.5.
     pub max_ejected: f64,
 }
@@ -48,6 +51,7 @@ impl Default for OutlierDetector {
         Self {
             consecutive_failures: 5,
             consecutive_refusals: 3,
+            success_rate: None,
             base: Duration::from_secs(1),
             longest: Duration::from_secs(30),
             jitter: 0.2,
@@ -89,6 +93,11 @@ impl OutlierDetector {
         probe: Option<i64>,
         now_ms: i64,
     ) -> Option<Verdict> {
+        if let Some(rule) = &self.success_rate
+            && (outcome == Outcome::Success || outcome.is_failure())
+        {
+            state.window().count(outcome.is_failure(), now_ms, rule.bucket_ms());
+        }
         match outcome {
             Outcome::Success => self.succeeded(state, probe, now_ms),
             Outcome::Overloaded { .. } => {
@@ -113,6 +122,34 @@ impl OutlierDetector {
                 }
             }
         }
+    }
+
+    /// Looks at the success rates, when it is time to. Gives how many it ejected.
+    ///
+    /// - `states`: of those that may take traffic.
+    pub(super) fn sweep<'s>(
+        &self,
+        group: &Group,
+        states: impl Iterator<Item = &'s UpstreamState>,
+        now_ms: i64,
+    ) -> usize {
+        let Some(rule) = self.success_rate.filter(|rule| group.take_sweep(now_ms, rule.bucket_ms())) else {
+            return 0;
+        };
+        let judged: Vec<_> = states
+            .filter(|state| state.ejection_ms() == 0)
+            .filter_map(|state| Some((state, rule.rate(state.window(), now_ms)?)))
+            .collect();
+        let rates: Vec<_> = judged.iter().map(|(_, rate)| *rate).collect();
+        let Some(threshold) = rule.threshold(&rates) else { return 0 };
+        let eject = |(state, rate): (&UpstreamState, f64)| {
+            if rate < threshold && self.eject(state, now_ms).is_some() {
+                state.window().clear();
+                return true;
+            }
+            false
+        };
+        judged.into_iter().map(eject).filter(|&ejected| ejected).count()
     }
 
     fn succeeded(&self, state: &UpstreamState, probe: Option<i64>, now_ms: i64) -> Option<Verdict> {

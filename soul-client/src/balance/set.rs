@@ -121,6 +121,14 @@ impl MemberList {
         self.group.recount(size, down, ejected);
     }
 
+    /// Looks at the success rates, when it is time to.
+    pub(super) fn sweep(&self, outliers: Option<&OutlierDetector>, now_ms: i64) {
+        if let Some(outliers) = outliers {
+            let takes_traffic = self.members.iter().filter(|m| m.upstream.takes_traffic());
+            outliers.sweep(&self.group, takes_traffic.map(|m| &*m.state), now_ms);
+        }
+    }
+
     pub(super) fn lists(&self, upstreams: &[Upstream]) -> bool {
         self.members.iter().map(|m| &m.upstream).eq(upstreams)
     }
@@ -219,7 +227,8 @@ impl UpstreamSet {
         let configured = |heed| {
             let indexed = (0..).zip(&list.members);
             let may = |m: &Member| choice == Choice::Soul || m.upstream().takes_traffic();
-            Up { indexes: indexed.filter(|(_, m)| may(m)).map(|(i, _)| i).collect(), choice, heed }
+            let indexes = indexed.filter(|(_, m)| may(m)).map(|(i, _)| i).collect();
+            Up::new(indexes, list.members.len(), choice, heed)
         };
         let (up, suspects) = (configured(Heed::Health), configured(Heed::Probes));
         let panicking = configured(Heed::Nothing);
@@ -289,6 +298,7 @@ impl UpstreamSet {
     /// Brings the policies up to date with health, ejections and the numbers that they want; does nothing while nothing has
     /// changed. Not on the path of a request: every 100 ms is plenty.
     pub fn refresh(&self, now_ms: i64) {
+        self.list.sweep(self.settings.outliers.as_ref(), now_ms);
         for (_, balancer) in &self.policies {
             balancer.refresh(now_ms);
         }

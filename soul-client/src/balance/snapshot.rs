@@ -176,6 +176,11 @@ impl Snapshot {
         Arc::new(Self::build(list, settings, Some(self), now_ms, random))
     }
 
+    /// Ejects by success rates, when it is time to.
+    pub(super) fn sweep(&self, now_ms: i64) {
+        self.list.sweep(self.settings.outliers.as_ref(), now_ms);
+    }
+
     /// Whether health changed, an ejection ended or the policy wants new numbers.
     #[must_use]
     pub fn is_due(&self, now_ms: i64) -> bool {
@@ -197,8 +202,8 @@ impl Snapshot {
         let up: Box<[u32]> = configured.iter().filter(is_up).copied().collect();
         #[allow(clippy::cast_precision_loss)]
         let panic = (up.len() as f64) < configured.len() as f64 * settings.panic_threshold;
-        let configured = Up { indexes: configured, choice: Choice::Strict, heed: Heed::Nothing };
-        let up = Up { indexes: up, choice: Choice::Strict, heed: Heed::Health };
+        let configured = Up::new(configured, list.members.len(), Choice::Strict, Heed::Nothing);
+        let up = Up::new(up, list.members.len(), Choice::Strict, Heed::Health);
         let members = Members::new(&list, if panic { &configured } else { &up });
         let previous_picker = previous.map(|p| &*p.picker as &dyn std::any::Any);
         let context = BuildContext { previous: previous_picker, ..BuildContext::new(now_ms, random) };

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{group::Group, policy::Decay};
+use super::{group::Group, policy::Decay, success_rate::Window};
 
 /// What the probe last found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +112,8 @@ struct Cold {
     mean_at_ms: AtomicI64,
     given_up: AtomicU64,
     failed: AtomicU64,
+    /// Counted only where success rates are looked at.
+    window: Window,
 }
 
 impl UpstreamState {
@@ -376,6 +378,11 @@ impl UpstreamState {
             self.hot.failures.store(0, Relaxed);
             self.cold.refusals.store(0, Relaxed);
         }
+    }
+
+    /// How often it succeeded lately.
+    pub(super) fn window(&self) -> &Window {
+        &self.cold.window
     }
 
     // === ejection ===

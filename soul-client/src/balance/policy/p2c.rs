@@ -208,6 +208,20 @@ struct Uneven {
     weights: Box<[f64]>,
 }
 
+impl Uneven {
+    fn draw(&self, count: usize, context: &PickContext<'_>) -> (usize, usize) {
+        let first = self.table.draw(context);
+        for _ in 0..DRAWS {
+            let second = self.table.draw(context);
+            if second != first {
+                return (first, second);
+            }
+        }
+        let second = context.below(count - 1);
+        (first, if second >= first { second + 1 } else { second })
+    }
+}
+
 impl<L: Load> TwoChoices<L> {
     fn new(members: Members<'_>, load: L, few: usize) -> Self {
         let weights = || members.up_upstreams().map(|u| f64::from(share(u.weight())));
@@ -216,29 +230,16 @@ impl<L: Load> TwoChoices<L> {
         Self { load, uneven, few }
     }
 
+    /// Two different positions, of two or more.
     #[inline]
-    fn draw(&self, members: Members<'_>, context: &PickContext<'_>) -> usize {
-        match &self.uneven {
-            None => context.below(members.up().len()),
-            Some(uneven) => uneven.table.draw(context),
-        }
-    }
-
-    /// Another position than `first`, of two or more.
-    #[inline]
-    fn draw_other(&self, first: usize, members: Members<'_>, context: &PickContext<'_>) -> usize {
+    fn draw(&self, members: Members<'_>, context: &PickContext<'_>) -> (usize, usize) {
         let count = members.up().len();
         if let Some(uneven) = &self.uneven {
-            for _ in 0..DRAWS {
-                let second = uneven.table.draw(context);
-                if second != first {
-                    return second;
-                }
-            }
+            return uneven.draw(count, context);
         }
-        // One of the others, each equally likely, by one draw.
-        let second = context.below(count - 1);
-        if second >= first { second + 1 } else { second }
+        // One of all, then one of the others, each equally likely.
+        let (first, second) = context.below_both(count, count - 1);
+        (first, if second >= first { second + 1 } else { second })
     }
 
     /// By requests in flight alone an idle upstream of weight 1 and one of weight 9 are alike, hence the draw by
@@ -250,6 +251,27 @@ impl<L: Load> TwoChoices<L> {
             None => (load, divisor),
             Some(uneven) => (load, divisor * uneven.weights.get(position).copied().unwrap_or(1.0)),
         }
+    }
+
+    /// The better one of two, each with its position.
+    #[inline]
+    fn better(
+        &self,
+        members: Members<'_>,
+        context: &PickContext<'_>,
+        (first, a): (usize, usize),
+        (second, b): (usize, usize),
+    ) -> Option<usize> {
+        let (x, y) = (members.state(a)?, members.state(b)?);
+        if self.load.is_due(x, context) {
+            return Some(a);
+        }
+        if self.load.is_due(y, context) {
+            return Some(b);
+        }
+        let (load_x, by_x) = self.load_at(first, x, context);
+        let (load_y, by_y) = self.load_at(second, y, context);
+        Some(if load_x * by_y <= load_y * by_x { a } else { b })
     }
 
     /// The least of all, of several alike any.
@@ -280,23 +302,13 @@ impl<L: Load> Picker for TwoChoices<L> {
         if up.len() <= self.few.max(1) {
             return self.least(members, context);
         }
+        let calm = members.is_calm(context);
         for _ in 0..DRAWS {
-            let first = self.draw(members, context);
-            let second = self.draw_other(first, members, context);
-            let (a, b) = (*up.get(first)? as usize, *up.get(second)? as usize);
-            match (members.accepts(a, context), members.accepts(b, context)) {
-                (true, true) => {
-                    let (x, y) = (members.state(a)?, members.state(b)?);
-                    if self.load.is_due(x, context) {
-                        return Some(a);
-                    }
-                    if self.load.is_due(y, context) {
-                        return Some(b);
-                    }
-                    let ((load_x, by_x), (load_y, by_y)) =
-                        (self.load_at(first, x, context), self.load_at(second, y, context));
-                    return Some(if load_x * by_y <= load_y * by_x { a } else { b });
-                }
+            let (first, second) = self.draw(members, context);
+            let (a, b) = (members.index_at(first)?, members.index_at(second)?);
+            let accepts = |index| calm || members.accepts(index, context);
+            match (accepts(a), accepts(b)) {
+                (true, true) => return self.better(members, context, (first, a), (second, b)),
                 (true, false) => return Some(a),
                 (false, true) => return Some(b),
                 (false, false) => {}

@@ -33,7 +33,8 @@ const STEPS: usize = 2_048;
 struct Ring {
     /// Who has points and how many, to know whether the next ring would be the same.
     signature: u64,
-    /// Ascending: the leading [`PLACE_BITS`] bits of the place, then the owner. One read gives both.
+    /// Ascending: the leading [`PLACE_BITS`] bits of the place, then the owner. One read gives both. Behind the last one stands the
+    /// owner of the first, [`AHEAD`] times and in the last place, so that a search need not look where the ring ends.
     points: Box<[u64]>,
     /// The first point of each bucket; a bucket is the leading bits of a place.
     buckets: Box<[u32]>,
@@ -43,6 +44,10 @@ struct Ring {
 /// Enough places for some millions of points, and owners for sixteen million upstreams.
 const PLACE_BITS: u32 = 40;
 const OWNER_BITS: u32 = u64::BITS - PLACE_BITS;
+
+/// How many points are compared at once. Whether one more is needed cannot be foretold, and a wrong guess takes longer than
+/// eight comparisons.
+const AHEAD: usize = 8;
 
 #[derive(Debug)]
 struct RingPicker {
@@ -116,15 +121,17 @@ impl Ring {
         all.sort_unstable_by(|a: &(u64, u32), b| {
             a.0.cmp(&b.0).then_with(|| base_url(a.1).cmp(&base_url(b.1)))
         });
-        let points: Box<[u64]> =
-            all.iter().map(|&(place, owner)| place >> OWNER_BITS << OWNER_BITS | u64::from(owner)).collect();
-        // Some two points in a bucket: few enough to be on one line of the cache, and a small index.
-        let bits = (points.len() / 2).next_power_of_two().ilog2().clamp(1, 28);
+        let point = |&(place, owner): &(u64, u32)| place >> OWNER_BITS << OWNER_BITS | u64::from(owner);
+        let last = all.first().map(|&(_, owner)| point(&(u64::MAX, owner)));
+        let count = all.len();
+        let points: Box<[u64]> = all.iter().map(point).chain(last.into_iter().cycle().take(AHEAD)).collect();
+        // Some three points in a bucket: seldom more than are compared at once, and a small index.
+        let bits = (count / 4).next_power_of_two().ilog2().clamp(1, 28);
         let shift = u64::BITS - bits;
         let mut buckets = Vec::with_capacity(1 << bits);
         let mut first = 0;
         for bucket in 0..1_u64 << bits {
-            while points.get(first).is_some_and(|&point| point >> shift < bucket) {
+            while first < count && points.get(first).is_some_and(|&point| point >> shift < bucket) {
                 first += 1;
             }
             buckets.push(u32::try_from(first).unwrap_or(u32::MAX));
@@ -135,15 +142,15 @@ impl Ring {
     /// The owners of all points, once around from the first at or after a place.
     #[inline]
     fn owners_from(&self, place: u64) -> impl Iterator<Item = usize> {
-        let start = self.start(place);
-        let (before, after) = self.points.split_at(start.min(self.points.len()));
+        let points = &self.points[..self.points.len().saturating_sub(AHEAD)];
+        let (before, after) = points.split_at(self.start(place).min(points.len()));
         after.iter().chain(before).map(|&point| owner(point))
     }
 
     /// The owner of the first point at or after a place.
     #[inline]
     fn owner(&self, place: u64) -> Option<usize> {
-        self.points.get(self.start(place)).or_else(|| self.points.first()).map(|&point| owner(point))
+        self.points.get(self.start(place)).map(|&point| owner(point))
     }
 
     #[inline]
@@ -151,8 +158,12 @@ impl Ring {
         let bucket = usize::try_from(place >> self.shift).unwrap_or(0);
         let mut start = self.buckets.get(bucket).map_or(0, |&first| first as usize);
         let place = place >> OWNER_BITS;
-        while self.points.get(start).is_some_and(|&point| point >> OWNER_BITS < place) {
-            start += 1;
+        while let Some(ahead) = self.points.get(start..).and_then(|rest| rest.first_chunk::<AHEAD>()) {
+            let before = ahead.iter().filter(|&&point| point >> OWNER_BITS < place).count();
+            start += before;
+            if before < AHEAD {
+                break;
+            }
         }
         start
     }

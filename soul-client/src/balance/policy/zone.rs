@@ -61,7 +61,7 @@ impl Policy for ZoneAvoidance {
         let zone_of = |index: u32| members.get(index as usize).and_then(|m| m.upstream().zone());
         let indexes =
             members.up().iter().copied().filter(|&index| !avoided.contains(&zone_of(index))).collect();
-        let kept = Up { indexes, choice: members.choice(), heed: members.heed() };
+        let kept = Up::new(indexes, members.len(), members.choice(), members.heed());
         Box::new(ZonePicker { turns, kept })
     }
 

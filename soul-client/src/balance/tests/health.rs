@@ -138,6 +138,47 @@ fn answers_to_requests_from_before_neither_lengthen_nor_end_an_ejection() {
 }
 
 #[test]
+fn one_whose_success_rate_is_far_below_the_others_is_ejected_though_it_never_fails_five_times_in_a_row() {
+    for (rule, ejected) in [(None, false), (Some(SuccessRate::default()), true)] {
+        let outliers = OutlierDetector { success_rate: rule, ..exact() };
+        let settings = Settings { outliers: Some(outliers), ..settings("uniformRandom") };
+        let balancer = Balancer::new(upstreams(&[50; 6]), settings, NOW);
+        for round in 0..120_i64 {
+            let now = NOW + round * 50;
+            for to in 0..6 {
+                // Every other request to one of them fails, and every tenth to all.
+                let failed = round % 10 == 0 || (to == 2 && round % 2 == 1);
+                let outcome = if failed { Outcome::BadGateway } else { Outcome::Success };
+                assert_eq!(request(&balancer, to, outcome, now), None);
+            }
+            balancer.refresh(now);
+        }
+        let snapshot = balancer.snapshot();
+        let out: Vec<_> =
+            (0..6).filter(|&i| snapshot.all()[i].state().ejected_until_ms().is_some()).collect();
+        assert_eq!(out, if ejected { vec![2] } else { vec![] });
+        assert_eq!(snapshot.up().len(), if ejected { 5 } else { 6 });
+    }
+}
+
+#[test]
+fn success_rates_of_few_upstreams_or_few_requests_eject_nobody() {
+    for (count, requests) in [(4, 200), (6, 99)] {
+        let outliers = OutlierDetector { success_rate: Some(SuccessRate::default()), ..exact() };
+        let settings = Settings { outliers: Some(outliers), ..settings("uniformRandom") };
+        let balancer = Balancer::new(upstreams(&vec![50; count]), settings, NOW);
+        for i in 0..requests {
+            for to in 0..count {
+                let outcome = if to == 0 && i % 3 != 0 { Outcome::BadGateway } else { Outcome::Success };
+                request(&balancer, to, outcome, NOW);
+            }
+        }
+        balancer.refresh(NOW + 1_000);
+        assert_eq!(balancer.snapshot().up().len(), count);
+    }
+}
+
+#[test]
 fn at_most_half_are_ejected_and_never_the_last() {
     let balancer = two(exact());
     eject(&balancer, 0, NOW);

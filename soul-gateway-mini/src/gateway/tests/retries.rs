@@ -79,7 +79,7 @@ async fn an_upstream_that_was_passed_over_comes_back_by_one_request() {
 
 #[tokio::test]
 async fn a_rule_may_choose_by_what_its_upstreams_are_busy_with() {
-    for balance in ["leastActive", "leastRequest", "p2c", "peakEwma", "shortestResponse"] {
+    for balance in ["leastActive", "leastRequest", "BestAvailableRule"] {
         let (stuck, fine) = (Upstream::start(|_| Reply::Hang).await, Upstream::named("fine").await);
         let data = service(&[stuck.address, fine.address], &handle(balance, 0, 60_000));
         let running = Running::start(&data).await;
@@ -91,12 +91,16 @@ async fn a_rule_may_choose_by_what_its_upstreams_are_busy_with() {
             }
         });
         eventually("one request waits", async || stuck.seen().len() == 1).await;
-        for _ in 0..20 {
+        let in_flight = async || {
+            let upstreams = running.status().await["config"]["selectors"][0]["upstreams"].clone();
+            (upstreams[0]["inFlight"].clone(), upstreams[1]["inFlight"].clone())
+        };
+        for _ in 0..5 {
+            // A request is over for the gateway a moment after it is for its caller.
+            eventually("one is busy", async || in_flight().await == (1.into(), 0.into())).await;
             assert_eq!(ask(address, GET).await.text(), "fine", "{balance}");
         }
         assert_eq!(stuck.seen().len(), 1, "{balance}");
-        let upstreams = running.status().await["config"]["selectors"][0]["upstreams"].clone();
-        assert_eq!((&upstreams[0]["inFlight"], &upstreams[1]["inFlight"]), (&1.into(), &0.into()));
         waiting.abort();
     }
 }
