@@ -1,9 +1,13 @@
 //! The cost of one choice, as ratios to a round robin through `ArcSwap`, beside others and against the targets.
 //!
-//! `cargo bench -p soul-client --bench pick`; about a minute. With a word after `--`, only rows that have it in their name.
+//! `cargo bench -p soul-client --bench pick`; about half a minute. With a word after `--`, only rows that have it in their name.
 //!
-//! Each number is the lower quartile of 15 batches, the best of two runs. Nanoseconds differ from machine to machine and with what
-//! else runs there; the ratios to the baseline of the same run are what counts.
+//! Each number is the quickest of many short batches, which fit between what else runs on the machine. Nanoseconds differ from
+//! machine to machine; the ratios to the baseline of the same run are what counts: one turn of a counter, taken modulo the length of a list
+//! that is read through `ArcSwap::load`, between the same two clocks. It is measured before and after each cell.
+//!
+//! At the end stand the targets. The run fails if one that was met here is now missed by more than [`TOLERANCE`]; those that never
+//! were stand there with the reason.
 
 mod common;
 
@@ -34,10 +38,10 @@ use tower::{
 
 const SIZES: [usize; 3] = [10, 100, 10_000];
 const NOW: i64 = 1_612_500_000_000;
-const BATCHES: usize = 15;
-const RUNS: usize = 2;
-/// About how long one batch takes.
-const BATCH: Duration = Duration::from_micros(1_500);
+const BATCHES: usize = 40;
+const RUNS: usize = 4;
+/// About how long one batch takes: less than a slice of time that the system gives to a program.
+const BATCH: Duration = Duration::from_micros(200);
 
 /// Nanoseconds for one call.
 fn time(mut what: impl FnMut()) -> f64 {
@@ -51,9 +55,8 @@ fn time(mut what: impl FnMut()) -> f64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let calls = ((f64::from(calls) * scale) as u32).max(1);
     let run = |what: &mut _| {
-        let mut batches: Vec<_> = (0..BATCHES).map(|_| batch(what, calls)).collect();
-        batches.sort_unstable();
-        batches[BATCHES / 4].as_secs_f64() * 1e9 / f64::from(calls)
+        let quickest = (0..BATCHES).map(|_| batch(what, calls)).min().unwrap_or_default();
+        quickest.as_secs_f64() * 1e9 / f64::from(calls)
     };
     (0..RUNS).map(|_| run(&mut what)).fold(f64::INFINITY, f64::min)
 }
@@ -268,6 +271,19 @@ fn gateway(table: &mut Table) {
             black_box(Instant::now());
         }))
     });
+    table.add("memory: two reads, the second where the first says", |size| {
+        // As a ring of 160 points for each upstream with its index, and nothing else.
+        let points = vec![1_u64; size * 160];
+        let index: Vec<u32> = (0..points.len() / 4).map(|i| u32::try_from(i * 4).unwrap_or(0)).collect();
+        let keys: Vec<usize> = (0..4096_u64)
+            .map(|i| usize::try_from(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20).unwrap_or(0) % index.len())
+            .collect();
+        let mut next = 0;
+        Some(time(|| {
+            next = (next + 1) % keys.len();
+            black_box(points[index[keys[next]] as usize]);
+        }))
+    });
     table.add("MD5 of a key", |_| {
         let mut keys = Keys::new();
         Some(time(|| {
@@ -405,10 +421,64 @@ fn builds() {
     }
 }
 
-/// A target: what, its measured ratio and its bound.
-struct Check(&'static str, f64, f64);
+/// By how much a target that was met may be missed before the run fails: what neighbours on a shared machine do to a number.
+const TOLERANCE: f64 = 0.25;
 
-fn targets(table: &Table) {
+/// A target.
+struct Target {
+    what: &'static str,
+    bound: Bound,
+    measured: f64,
+    /// Why it is missed where this was written: what is measured is then printed but fails nothing.
+    missed: Option<&'static str>,
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Target {
+    fn at_most(what: &'static str, bound: f64, measured: f64) -> Self {
+        Self { what, bound: Bound::AtMost(bound), measured, missed: None }
+    }
+
+    fn at_least(what: &'static str, bound: f64, measured: f64) -> Self {
+        Self { what, bound: Bound::AtLeast(bound), measured, missed: None }
+    }
+
+    fn missed(self, reason: &'static str) -> Self {
+        Self { missed: Some(reason), ..self }
+    }
+
+    /// Whether it is met when so much is forgiven.
+    fn holds(&self, tolerance: f64) -> bool {
+        match self.bound {
+            Bound::AtMost(bound) => self.measured <= bound * (1.0 + tolerance),
+            Bound::AtLeast(bound) => self.measured * (1.0 + tolerance) >= bound,
+        }
+    }
+
+    /// Prints it; `false` if the run fails by it.
+    fn verdict(&self) -> bool {
+        let (word, bound) = match self.bound {
+            Bound::AtMost(bound) => ("at most", bound),
+            Bound::AtLeast(bound) => ("at least", bound),
+        };
+        let fails = self.missed.is_none() && !self.holds(TOLERANCE);
+        let verdict = match self.missed {
+            _ if self.holds(0.0) => "met".to_owned(),
+            Some(reason) => format!("MISSED: {reason}"),
+            None if fails => "MISSED, and was met: the run fails".to_owned(),
+            None => "missed within the tolerance".to_owned(),
+        };
+        println!("{:<54}{word:>10}{bound:>6.1}{:>8.2}  {verdict}", self.what, self.measured);
+        !fails
+    }
+}
+
+fn targets(table: &Table) -> bool {
     let worst = |names: &[&str], sizes: &[usize]| {
         let ratios = names.iter().flat_map(|name| sizes.iter().map(|&size| table.ratio(name, size)));
         ratios.fold(0.0, f64::max)
@@ -423,38 +493,45 @@ fn targets(table: &Table) {
     let ewma_life = "life peakEwma, coarse clock for choices, two clock reads";
     let tower = |name: &str, size| table.ratio(name, size) / table.ratio(ewma_life, size);
     let least = |name| SIZES.iter().map(|&size| tower(name, size)).fold(f64::INFINITY, f64::min);
-    let checks = [
-        Check("random, round robin, least request, alias at 10", worst(&simple, &[10]), 1.3),
-        Check("the same, 10 000 to 10", growth(&simple), 1.5),
-        Check("peak EWMA, real clock", worst(&[real], &SIZES), 2.7),
-        Check("peak EWMA, coarse clock", worst(&[coarse], &SIZES), 1.0),
-        Check("Maglev", worst(&["pick maglev"], &SIZES), 1.0),
-        Check("ring of 160 points, 100", table.ratio("pick ringHash", 100), 1.2),
-        Check("ring of 160 points, 10 000", table.ratio("pick ringHash", 10_000), 1.5),
-        Check("life, least request", worst(&["life leastRequest, no clock"], &[10, 100]), 2.0),
-        Check("life, peak EWMA, up to 100", worst(&[ewma_life], &[10, 100]), 5.0),
-        Check("life, peak EWMA, 10 000", table.ratio(ewma_life, 10_000), 6.5),
-        Check("Soul's hash", worst(&["pick hash (Soul's, cached)"], &SIZES), 7.0),
+    let memory =
+        "the baseline is arithmetic, ten thousand upstreams are reads of a cache that others use too";
+    let clock = "half of the time is two reads of the clock, see that row";
+    let targets = [
+        Target::at_most("random, round robin, least request, alias at 10", 1.3, worst(&simple, &[10])),
+        Target::at_most("the same, 10 000 to 10", 1.5, growth(&simple)),
+        Target::at_most("peak EWMA, real clock, up to 100", 2.7, worst(&[real], &[10, 100])),
+        Target::at_most("peak EWMA, real clock, 10 000", 2.7, table.ratio(real, 10_000)).missed(memory),
+        Target::at_most("peak EWMA, coarse clock, up to 100", 1.0, worst(&[coarse], &[10, 100])),
+        Target::at_most("peak EWMA, coarse clock, 10 000", 1.0, table.ratio(coarse, 10_000)).missed(memory),
+        Target::at_most("Maglev", 1.0, worst(&["pick maglev"], &SIZES)),
+        Target::at_most("ring of 160 points, 100", 1.2, table.ratio("pick ringHash", 100)),
+        Target::at_most("ring of 160 points, 10 000", 1.5, table.ratio("pick ringHash", 10_000))
+            .missed(memory),
+        Target::at_most("life, least request", 2.0, worst(&["life leastRequest, no clock"], &[10, 100])),
+        Target::at_most("life, peak EWMA, up to 100", 5.0, worst(&[ewma_life], &[10, 100])),
+        Target::at_most("life, peak EWMA, 10 000", 6.5, table.ratio(ewma_life, 10_000)),
+        Target::at_most("Soul's hash", 7.0, worst(&["pick hash (Soul's, cached)"], &SIZES)),
+        Target::at_least(
+            "times faster than tower Balance, peak EWMA",
+            6.0,
+            least("tower Balance, peak EWMA, ready + call"),
+        )
+        .missed(clock),
+        Target::at_least(
+            "times faster than the same behind Buffer",
+            12.0,
+            least("tower Balance, peak EWMA, behind Buffer"),
+        )
+        .missed(clock),
     ];
-    println!("\n{:<52}{:>12}{:>12}", "targets, in baselines", "at most", "measured");
-    for Check(what, measured, bound) in checks {
-        let verdict = if measured <= bound { "met" } else { "MISSED" };
-        println!("{what:<52}{bound:>12.1}{measured:>12.2}  {verdict}");
-    }
-    println!("\n{:<52}{:>12}{:>12}", "times faster, life with peak EWMA", "at least", "measured");
-    for (what, bound) in
-        [("tower Balance, peak EWMA, ready + call", 6.0), ("tower Balance, peak EWMA, behind Buffer", 12.0)]
-    {
-        let measured = least(what);
-        let verdict = if measured >= bound { "met" } else { "MISSED" };
-        println!("{what:<52}{bound:>12.1}{measured:>12.2}  {verdict}");
-    }
+    println!("\n{:<54}{:>16}{:>8}", "targets, in baselines", "", "here");
+    targets.iter().map(Target::verdict).fold(true, |all, one| all && one)
 }
 
-fn main() {
+fn main() -> std::process::ExitCode {
     // `cargo test --benches` only wants to know that it runs.
     if std::env::args().any(|arg| arg == "--test") {
-        return;
+        return std::process::ExitCode::SUCCESS;
     }
     println!("{:<58}{:>20}{:>20}{:>20}", "one choice, nanoseconds (baselines)", 10, 100, 10_000);
     let only = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
@@ -463,8 +540,9 @@ fn main() {
     ours(&mut table);
     gateway(&mut table);
     others(&mut table);
-    if table.only.is_none() {
-        builds();
-        targets(&table);
+    if table.only.is_some() {
+        return std::process::ExitCode::SUCCESS;
     }
+    builds();
+    if targets(&table) { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }

@@ -95,7 +95,7 @@ pub(super) fn choose_suspect(members: Members<'_>, suspects: &Up, context: &Pick
 }
 
 #[inline]
-fn begin(member: &Arc<Member>, now_ms: i64) -> Option<Pick> {
+pub(super) fn begin(member: &Arc<Member>, now_ms: i64) -> Option<Pick> {
     match claim(member, now_ms) {
         Claim::Taken => None,
         claim => Some(Pick::new(member, claim, now_ms)),

@@ -25,6 +25,10 @@ pub struct PickContext<'a> {
     pub key: Option<Key<'a>>,
     /// Upstreams that already failed this request.
     pub tried: &'a Tried,
+    /// Address of the upstream that is preferred to all others.
+    pub sticky: Option<&'a str>,
+    /// What the upstream should be like.
+    pub hint: Option<&'a str>,
     /// Where chance comes from; the thread's generator if nowhere else, which is then asked directly.
     random: Option<&'a dyn RandomSource>,
 }
@@ -34,7 +38,7 @@ impl<'a> PickContext<'a> {
     #[must_use]
     pub fn at(now_ms: i64) -> Self {
         static NOTHING_TRIED: Tried = Tried::new();
-        Self { now_ms, key: None, tried: &NOTHING_TRIED, random: None }
+        Self { now_ms, key: None, tried: &NOTHING_TRIED, sticky: None, hint: None, random: None }
     }
 
     /// Sets what `hash` hashes. Without it the key is that of Soul for an unknown address, the text `null`.
@@ -47,6 +51,20 @@ impl<'a> PickContext<'a> {
     #[must_use]
     pub fn tried(self, tried: &'a Tried) -> Self {
         Self { tried, ..self }
+    }
+
+    /// Prefers the upstream at an address, `host:port`, as long as it may serve: that of a session, or the one that served the
+    /// last request. Heeded by [`Snapshot::choose`](super::Snapshot::choose) and [`Balancer::choose`](super::Balancer::choose).
+    #[must_use]
+    pub fn sticky(self, address: &'a str) -> Self {
+        Self { sticky: Some(address), ..self }
+    }
+
+    /// Prefers upstreams whose metadata say so, by the word that [`Prefer::hint`](super::Prefer::hint) names. Heeded
+    /// where [`PickContext::sticky`] is.
+    #[must_use]
+    pub fn hint(self, hint: &'a str) -> Self {
+        Self { hint: Some(hint), ..self }
     }
 
     /// Takes chance from elsewhere, for example from a seeded generator.

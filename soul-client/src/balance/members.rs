@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::{
+    choose::begin,
     context::PickContext,
     group::Group,
+    pick::Pick,
     set::{Choice, Member, MemberList},
     state::{Health, UpstreamState},
     upstream::Upstream,
@@ -26,6 +28,8 @@ pub(super) struct Up {
     pub(super) indexes: Box<[u32]>,
     /// Whether these are all members: then an index is its own position, and the list need not be read.
     all: bool,
+    /// Whether each member belongs here at all; everybody does where there is no preference.
+    pub(super) only: Option<Box<[bool]>>,
     pub(super) choice: Choice,
     /// What is heeded of what stands against one.
     pub(super) heed: Heed,
@@ -36,7 +40,19 @@ impl Up {
     pub(super) fn new(indexes: Box<[u32]>, members: usize, choice: Choice, heed: Heed) -> Self {
         // Indexes ascend, each once.
         let all = indexes.len() == members;
-        Self { indexes, all, choice, heed }
+        Self { indexes, all, only: None, choice, heed }
+    }
+
+    /// Of some members only.
+    ///
+    /// - `only`: for each member whether it belongs to them.
+    pub(super) fn only(indexes: Box<[u32]>, only: Box<[bool]>, choice: Choice, heed: Heed) -> Self {
+        Self { indexes, all: false, only: Some(only), choice, heed }
+    }
+
+    #[inline]
+    fn has(&self, index: usize) -> bool {
+        self.only.as_ref().is_none_or(|only| only.get(index) == Some(&true))
     }
 }
 
@@ -119,7 +135,13 @@ impl<'s> Members<'s> {
     /// was not tried.
     #[must_use]
     pub fn may_be_chosen(self, index: usize, context: &PickContext<'_>) -> bool {
-        self.get(index).is_some_and(|m| self.allows(m, context))
+        self.up.has(index) && self.get(index).is_some_and(|m| self.allows(m, context))
+    }
+
+    /// Begins a request at one, if it may serve it.
+    pub(super) fn begin_at(self, index: usize, context: &PickContext<'_>) -> Option<Pick> {
+        let member = self.get(index).filter(|_| self.may_be_chosen(index, context))?;
+        begin(member, context.now_ms)
     }
 
     /// The first that [accepts](Self::accepts) of a few drawn from those that are up, else any that may be chosen.
@@ -162,6 +184,9 @@ impl<'s> Members<'s> {
     }
 
     fn accepts_state(self, index: usize, state: &UpstreamState, context: &PickContext<'_>) -> bool {
+        if !self.up.has(index) {
+            return false;
+        }
         if state.is_calm() {
             return context.tried.is_empty() || !context.tried.contains(state);
         }
@@ -180,15 +205,16 @@ impl<'s> Members<'s> {
     }
 
     fn is_eligible_state(self, index: usize, context: &PickContext<'_>) -> bool {
-        self.state(index).is_some_and(|state| {
-            self.up.heed.lets_through(state, context.now_ms) && !context.tried.contains(state)
-        })
+        self.up.has(index)
+            && self.state(index).is_some_and(|state| {
+                self.up.heed.lets_through(state, context.now_ms) && !context.tried.contains(state)
+            })
     }
 
     /// Whether nothing stands against anyone, so that nobody's state need be read.
     #[inline]
     pub(super) fn is_calm(self, context: &PickContext<'_>) -> bool {
-        self.list.group.is_calm() && context.tried.is_empty()
+        self.list.group.is_calm() && context.tried.is_empty() && self.up.only.is_none()
     }
 
     #[inline]
@@ -218,8 +244,18 @@ impl<'s> Members<'s> {
         &self.list.group
     }
 
-    pub(super) fn heed(self) -> Heed {
-        self.up.heed
+    /// Whether only some members belong here, and others come after them.
+    pub(super) fn is_narrowed(self) -> bool {
+        self.up.only.is_some()
+    }
+
+    /// The same kind of choice among fewer.
+    pub(super) fn narrowed(self, indexes: Box<[u32]>) -> Up {
+        let Up { only, choice, heed, .. } = self.up;
+        match only {
+            Some(only) => Up::only(indexes, only.clone(), *choice, *heed),
+            None => Up::new(indexes, self.len(), *choice, *heed),
+        }
     }
 
     pub(super) fn choice(self) -> Choice {
@@ -237,7 +273,9 @@ impl<'s> Members<'s> {
         context: &'c PickContext<'_>,
     ) -> impl Iterator<Item = (usize, &'s Upstream)> + Clone + use<'s, 'c> {
         let members = self.list.members.iter().enumerate();
-        members.filter(move |(_, m)| self.allows(m, context)).map(|(index, m)| (index, m.upstream()))
+        members
+            .filter(move |&(index, m)| self.up.has(index) && self.allows(m, context))
+            .map(|(index, m)| (index, m.upstream()))
     }
 
     /// Whether it may be chosen as far as the configuration goes.

@@ -6,7 +6,7 @@
 //! | | for | chooses by |
 //! |---|---|---|
 //! | [`UpstreamSet`] | the rules of one selector | any of them at each request: Soul's three ways, and the [policies](policy) that the set was built for |
-//! | [`Balancer`], [`Snapshot`] | the calls to one service | one [`policy`] of many, with [`OutlierDetector`], panic threshold and [`SlowStart`] |
+//! | [`Balancer`], [`Snapshot`] | the calls to one service | one [`policy`] of many, with [`OutlierDetector`], panic threshold, [`SlowStart`] and [`Prefer`] |
 //!
 //! A choice takes no lock, allocates nothing and waits for nobody. A [`Pick`] counts its request in and, when completed, records
 //! how it ended. Soul's own arithmetic, oddities included, is in [`soul`].
@@ -57,6 +57,7 @@ mod members;
 mod outlier;
 mod pick;
 pub mod policy;
+mod prefer;
 mod set;
 mod slow_start;
 mod snapshot;
@@ -72,6 +73,7 @@ pub use context::{FastRandom, Key, PickContext, RandomSource, Tried};
 pub use load_balance::{LoadBalance, PolicyName, UnknownLoadBalance, Way};
 pub use outlier::{OutlierDetector, Verdict};
 pub use pick::{Outcome, Pick};
+pub use prefer::Prefer;
 pub use set::{Choice, Member, SetSettings, UpstreamSet};
 pub use slow_start::SlowStart;
 pub use snapshot::{Settings, Snapshot};

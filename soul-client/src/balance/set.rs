@@ -12,6 +12,7 @@ use super::{
     outlier::OutlierDetector,
     pick::{Claim, Pick, Recorder},
     policy::{HashPicker, Picker, Policy, RandomPicker, RoundRobinPicker, Tuning},
+    prefer::Prefer,
     slow_start::SlowStart,
     snapshot::{Settings, Snapshot},
     state::{Health, UpstreamState},
@@ -83,6 +84,8 @@ pub(super) struct MemberList {
     pub(super) group: Arc<Group>,
     /// Those that had no state before.
     pub(super) newcomers: Vec<usize>,
+    /// Indexes by address, ascending.
+    by_address: Box<[u32]>,
 }
 
 impl MemberList {
@@ -105,7 +108,9 @@ impl MemberList {
         };
         let members: Box<[_]> = upstreams.into_iter().enumerate().map(member).collect();
         let states = members.iter().map(|m| Arc::clone(&m.state)).collect();
-        let list = Self { members, states, group, newcomers };
+        let mut by_address: Box<[u32]> = (0..).zip(&members).map(|(index, _)| index).collect();
+        by_address.sort_by_key(|&index| members.get(index as usize).map(|m| m.upstream.address()));
+        let list = Self { members, states, group, newcomers, by_address };
         list.recount();
         list
     }
@@ -127,6 +132,14 @@ impl MemberList {
             let takes_traffic = self.members.iter().filter(|m| m.upstream.takes_traffic());
             outliers.sweep(&self.group, takes_traffic.map(|m| &*m.state), now_ms);
         }
+    }
+
+    /// The first at an address.
+    pub(super) fn at_address(&self, address: &str) -> Option<usize> {
+        let address_of = |index: u32| self.members.get(index as usize).map(|m| m.upstream.address());
+        let place = self.by_address.partition_point(|&index| address_of(index) < Some(address));
+        let index = *self.by_address.get(place)?;
+        (address_of(index) == Some(address)).then_some(index as usize)
     }
 
     pub(super) fn lists(&self, upstreams: &[Upstream]) -> bool {
@@ -242,6 +255,7 @@ impl UpstreamSet {
                 outliers: settings.outliers.clone(),
                 slow_start: settings.slow_start,
                 tried_again: false,
+                prefer: Prefer::default(),
             };
             let first = Snapshot::of_list(&list, settings, before.as_deref(), now_ms, &FastRandom);
             (name, Balancer::beginning_with(first))

@@ -9,6 +9,7 @@ use super::{
     outlier::{OutlierDetector, millis},
     pick::{Pick, Recorder, claim},
     policy::{BuildContext, PeakEwma, Picker, Policy},
+    prefer::{Prefer, Tier, choose_preferred},
     set::{Choice, Member, MemberList},
     slow_start::SlowStart,
     upstream::Upstream,
@@ -42,6 +43,8 @@ pub struct Settings {
     pub slow_start: Option<SlowStart>,
     /// Whether a tried upstream may be chosen again when there is no other. Default true.
     pub tried_again: bool,
+    /// Who is preferred to the others. Default nobody.
+    pub prefer: Prefer,
 }
 
 impl Default for Settings {
@@ -52,6 +55,7 @@ impl Default for Settings {
             outliers: Some(OutlierDetector::default()),
             slow_start: None,
             tried_again: true,
+            prefer: Prefer::default(),
         }
     }
 }
@@ -93,6 +97,8 @@ pub struct Snapshot {
     up: Up,
     panic: bool,
     picker: Box<dyn Picker>,
+    /// Those who are preferred, if anybody is.
+    tiers: Box<[Tier]>,
     /// State of the group that this was built from.
     changes: u64,
     /// When it is to be built anew although nothing changed.
@@ -208,6 +214,9 @@ impl Snapshot {
         let previous_picker = previous.map(|p| &*p.picker as &dyn std::any::Any);
         let context = BuildContext { previous: previous_picker, ..BuildContext::new(now_ms, random) };
         let picker = settings.policy.build(members, &context);
+        let former = previous.map_or(&[][..], |p| &p.tiers);
+        let (of, policy) = (if panic { &configured } else { &up }, &*settings.policy);
+        let tiers = settings.prefer.tiers(&list, of, policy, former, &context);
         let ends = list.states.iter().map(|s| s.ejection_ms()).filter(|&end| end > now_ms).min();
         let every = settings.policy.refresh_every().map(|every| now_ms.saturating_add(millis(every).max(1)));
         Self {
@@ -219,6 +228,7 @@ impl Snapshot {
             up,
             panic,
             picker,
+            tiers,
             changes,
             list,
         }
@@ -235,6 +245,15 @@ impl Snapshot {
     #[inline]
     pub fn choose(&self, context: &PickContext<'_>) -> Option<Pick> {
         let members = self.members();
+        if !self.tiers.is_empty() || context.sticky.is_some() {
+            let hint_only = self.settings.prefer.refuses(context);
+            let (list, tiers, configured) = (&self.list, &self.tiers, &self.configured);
+            let preferred =
+                choose_preferred(list, members, tiers, self.by_key, configured, hint_only, context);
+            if preferred.is_some() || hint_only {
+                return preferred;
+            }
+        }
         if let Some(pick) = choose(&*self.picker, self.by_key, members, &self.configured, context) {
             return Some(pick);
         }

@@ -509,7 +509,23 @@ impl Drop for InFlight {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn property_9_the_counters_of_requests_may_wrap_at_any_moment(before in 0_u64..50, held in 0_usize..50) {
+            let state = state();
+            state.hot.requests.store((u64::MAX - before) << IN_FLIGHT_BITS, Relaxed);
+            let requests: Vec<_> = (0..held).map(|_| state.begin()).collect();
+            prop_assert_eq!(state.in_flight() as usize, held);
+            drop(requests);
+            prop_assert_eq!(state.in_flight(), 0);
+            let all = ((1_u64 << (u64::BITS - IN_FLIGHT_BITS)) - 1).wrapping_sub(before).wrapping_add(held as u64);
+            prop_assert_eq!(state.picks(), all % (1 << (u64::BITS - IN_FLIGHT_BITS)));
+        }
+    }
 
     fn state() -> Arc<UpstreamState> {
         UpstreamState::new("http://", "a", &Arc::default())

@@ -78,7 +78,22 @@ impl Picker for TurnPicker {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn property_9_the_position_may_wrap_at_any_moment(length in 1_usize..20, before in 0_usize..100) {
+            let turns = Turns::default();
+            turns.0.0.store(usize::MAX - before, Relaxed);
+            let positions: Vec<_> = (0..200).map(|_| turns.next(length)).collect();
+            prop_assert!(positions.iter().all(|&position| position < length));
+            // One after the other, but for the one moment of the wrap.
+            let breaks = positions.windows(2).filter(|two| (two[0] + 1) % length != two[1]).count();
+            prop_assert!(breaks <= 1, "{:?}", positions);
+        }
+    }
 
     #[test]
     fn the_position_wraps() {

@@ -95,6 +95,10 @@ pub(super) fn whatever(
     turns: &Turns,
     accept: impl Fn(&Member) -> bool,
 ) -> Option<usize> {
+    // Among some only, it is not the last resort yet.
+    if members.is_narrowed() {
+        return None;
+    }
     let start = turns.next(members.len());
     let mut all = (start..members.len()).chain(0..start);
     all.find(|&index| {

@@ -89,6 +89,8 @@ fn next(strides: &[u16], mut take: impl FnMut() -> usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn counts(weights: &[u32], picks: usize, start: usize) -> Vec<usize> {
@@ -129,5 +131,20 @@ mod tests {
         let mut weights = vec![1; 100];
         weights[7] = 100;
         assert!(matches!(Weights::new(weights.into_iter()), Weights::Uneven(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn property_9_the_counter_may_wrap_at_any_moment(
+            weights in prop::collection::vec(1_u32..10, 1..12), before in 0_usize..2_000,
+        ) {
+            let total: u32 = weights.iter().sum();
+            let counts = counts(&weights, 2_000, usize::MAX - before);
+            for (count, weight) in counts.iter().zip(&weights) {
+                let expected = 2_000.0 * f64::from(*weight) / f64::from(total);
+                // At the wrap a round is cut short and another one begins.
+                prop_assert!((*count as f64 - expected).abs() <= 4.0 + expected * 0.02, "{:?} {:?}", counts, weights);
+            }
+        }
     }
 }

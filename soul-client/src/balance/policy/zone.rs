@@ -61,7 +61,7 @@ impl Policy for ZoneAvoidance {
         let zone_of = |index: u32| members.get(index as usize).and_then(|m| m.upstream().zone());
         let indexes =
             members.up().iter().copied().filter(|&index| !avoided.contains(&zone_of(index))).collect();
-        let kept = Up::new(indexes, members.len(), members.choice(), members.heed());
+        let kept = members.narrowed(indexes);
         Box::new(ZonePicker { turns, kept })
     }
 

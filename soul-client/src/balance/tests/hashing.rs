@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn removing_one_moves_only_its_keys(urls in urls(20)) {
+    fn property_2_removing_one_moves_only_its_keys(urls in urls(20)) {
         for (name, collateral) in [("hash", 0.0), ("ringHash", 0.0), ("maglev", 0.01)] {
             let all = over(name, &urls);
             let before = owners(&all);
@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_list_changes_no_owner(urls in urls(20)) {
+    fn property_3_the_order_of_the_list_changes_no_owner(urls in urls(20)) {
         let sorted: Vec<_> = BTreeSet::from_iter(urls.clone()).into_iter().collect();
         for name in ["hash", "ringHash", "maglev", "boundedHash", "boundedRingHash", "boundedMaglev"] {
             prop_assert_eq!(owners(&over(name, &urls)), owners(&over(name, &sorted)), "{}", name);

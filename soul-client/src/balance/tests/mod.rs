@@ -4,6 +4,7 @@ mod hashing;
 mod health;
 mod names;
 mod order;
+mod prefer;
 mod set;
 mod shares;
 mod snapshot;

@@ -467,7 +467,7 @@ fn any_case() -> impl Strategy<Value = Case> {
 
 proptest! {
     #[test]
-    fn removing_a_node_moves_only_its_keys(urls in urls(12), keys in prop::collection::vec(any::<u32>(), 50)) {
+    fn property_2_removing_a_node_moves_only_its_keys(urls in urls(12), keys in prop::collection::vec(any::<u32>(), 50)) {
         let nodes: Vec<_> = urls.iter().map(|url| node(url, 50)).collect();
         let (all, less) = (strict(&nodes), strict(&nodes[1..]));
         let shunned = strict(&nodes);
@@ -483,7 +483,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_list_does_not_change_owners(urls in urls(12), keys in prop::collection::vec(any::<u32>(), 50)) {
+    fn property_3_the_order_of_the_list_does_not_change_owners(urls in urls(12), keys in prop::collection::vec(any::<u32>(), 50)) {
         let mut nodes: Vec<_> = urls.iter().map(|url| node(url, 50)).collect();
         let shuffled = strict(&nodes);
         nodes.sort_by(|a, b| a.upstream_url.cmp(&b.upstream_url));
@@ -495,7 +495,7 @@ proptest! {
     }
 
     #[test]
-    fn a_choice_is_made_exactly_when_one_may_be_and_never_of_another(case in any_case()) {
+    fn property_4_a_choice_is_made_exactly_when_one_may_be_and_never_of_another(case in any_case()) {
         for choice in [Choice::Strict, Choice::Soul] {
             let set = build(&case.nodes, None, choice);
             let mut tried = Tried::new();

@@ -235,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn one_is_chosen_exactly_when_one_may_be_and_never_another(case in any_case(), seed in any::<u64>()) {
+    fn property_4_one_is_chosen_exactly_when_one_may_be_and_never_another(case in any_case(), seed in any::<u64>()) {
         let list: Vec<_> = upstreams(&case.weights)
             .into_iter().zip(&case.on).map(|(u, &on)| u.with_status(on)).collect();
         for name in policy::KNOWN {
@@ -276,6 +276,116 @@ proptest! {
                     prop_assert!(pick.is_none(), "{}", name);
                 }
             }
+        }
+    }
+}
+
+/// What may happen to the upstreams of a service.
+#[derive(Clone, Debug)]
+enum Event {
+    /// The list is this many of ten.
+    List(usize),
+    Health(usize, Health),
+    Refused(usize),
+    Policy(&'static str),
+    Refresh,
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let health = prop_oneof![Just(Health::Up), Just(Health::Down), Just(Health::Unknown)];
+    prop_oneof![
+        2 => (0_usize..10).prop_map(Event::List),
+        4 => (0_usize..10, health).prop_map(|(i, health)| Event::Health(i, health)),
+        2 => (0_usize..10).prop_map(Event::Refused),
+        1 => prop::sample::select(&policy::KNOWN[..]).prop_map(Event::Policy),
+        2 => Just(Event::Refresh),
+    ]
+}
+
+fn apply(balancer: &Balancer, event: &Event, now: i64) {
+    match event {
+        Event::List(count) => drop(balancer.update(upstreams(&vec![50; *count]), now)),
+        Event::Health(i, health) => drop(balancer.set_health(&format!("10.0.0.{i}:80"), *health, now)),
+        Event::Refused(i) => {
+            if let Some(member) = balancer.snapshot().all().get(*i) {
+                member.begin(now).complete(Outcome::Refused, ms(1), now);
+            }
+        }
+        Event::Policy(name) => drop(balancer.set_settings(settings(name), now)),
+        Event::Refresh => drop(balancer.refresh(now)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn property_5_a_refresh_with_the_same_list_changes_no_state(
+        name in prop::sample::select(&policy::KNOWN[..]),
+        events in prop::collection::vec(any_event(), 0..40),
+        count in 1_usize..8,
+    ) {
+        let balancer = Balancer::new(upstreams(&vec![50; count]), settings(name), NOW);
+        for (i, event) in (0..).zip(&events) {
+            apply(&balancer, event, NOW + i);
+        }
+        let now = NOW + 40;
+        let held: Vec<_> = (0..3).map(|_| balancer.choose(&PickContext::at(now))).collect();
+        let list: Vec<_> = balancer.snapshot().all().iter().map(|m| m.upstream().clone()).collect();
+        let states: Vec<_> = balancer.snapshot().all().iter().map(|m| Arc::clone(m.state())).collect();
+        let before = format!("{states:?}");
+        let after = balancer.update(list, now);
+        prop_assert_eq!(format!("{:?}", states), before);
+        prop_assert!(after.all().iter().zip(&states).all(|(m, state)| Arc::ptr_eq(m.state(), state)));
+        drop(held);
+    }
+
+    #[test]
+    fn property_6_after_any_interleaving_the_last_snapshot_reflects_the_last_event(
+        events in prop::collection::vec(any_event(), 1..60),
+        threads in 1_usize..4,
+        last in 1_usize..10,
+    ) {
+        let balancer = Balancer::new(upstreams(&[50; 5]), settings("leastRequest"), NOW);
+        thread::scope(|scope| {
+            for mine in events.chunks(events.len().div_ceil(threads)) {
+                scope.spawn(|| mine.iter().for_each(|event| apply(&balancer, event, NOW)));
+            }
+        });
+        // The last of each kind, and what was true of the states before it.
+        balancer.update(upstreams(&vec![50; last]), NOW);
+        let down = last / 2;
+        balancer.set_health(&format!("10.0.0.{down}:80"), Health::Down, NOW);
+        let snapshot = balancer.refresh(NOW);
+        prop_assert_eq!(snapshot.all().len(), last);
+        let well = |m: &Member| m.state().health() != Health::Down && m.state().ejected_until_ms().is_none();
+        let expected: Vec<_> = snapshot.all().iter().filter(|m| well(m)).map(|m| m.upstream().url()).collect();
+        let up: Vec<_> = snapshot.up().map(|m| m.upstream().url()).collect();
+        prop_assert_eq!(up, expected);
+        prop_assert!(!well(&snapshot.all()[down]));
+        // Every thread sees it, whatever it saw before.
+        prop_assert!(balancer.with(|seen| Arc::ptr_eq(seen, &snapshot)));
+        thread::scope(|scope| {
+            let other = scope.spawn(|| balancer.with(Arc::clone));
+            prop_assert!(Arc::ptr_eq(&other.join().unwrap(), &snapshot));
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn a_thread_that_saw_many_services_sees_the_newest_of_each() {
+    let balancers: Vec<_> =
+        (1..100).map(|count| Balancer::new(upstreams(&vec![50; count]), settings("random"), NOW)).collect();
+    for round in 1..4 {
+        for (i, balancer) in balancers.iter().enumerate() {
+            assert_eq!(balancer.with(|snapshot| snapshot.all().len()), i + round);
+            balancer.update(upstreams(&vec![50; i + round + 1]), NOW);
+            // Looking at another one meanwhile disturbs neither.
+            let other = &balancers[(i + 32) % balancers.len()];
+            let both = balancer.with(|mine| (mine.all().len(), other.with(|other| other.all().len())));
+            assert_eq!(both.0, i + round + 1);
+            assert_eq!(both.1, other.snapshot().all().len());
         }
     }
 }

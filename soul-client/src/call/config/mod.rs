@@ -402,6 +402,7 @@ impl Effective {
             outliers: self.outliers.clone(),
             slow_start: self.slow_start,
             tried_again: self.tried_again,
+            prefer: balance::Prefer::default(),
         }
     }
 

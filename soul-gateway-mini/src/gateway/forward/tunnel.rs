@@ -11,11 +11,13 @@ use std::{
 use bytes::{Buf as _, BytesMut};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use soul_client::balance::InFlight;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::client::Lease;
-use crate::gateway::alarm::{Alarm, Timer};
+use crate::gateway::{
+    alarm::{Alarm, Timer},
+    plugin::divide::InFlight,
+};
 
 /// Bytes that are on their way in one direction.
 const BUFFER: usize = 16 * 1024;
