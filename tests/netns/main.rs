@@ -80,7 +80,8 @@ impl Machine {
 
     /// Starts the service there; gives what it printed and logged.
     fn run(&self) -> String {
-        let script = format!("{}exec \"$@\"", self.setup);
+        // The files that tell of interfaces are those of the network that they were mounted in.
+        let script = format!("mount -t sysfs none /sys\n{}exec \"$@\"", self.setup);
         let output = namespace()
             .args(["sh", "-ec", &script, "sh", env!("CARGO_BIN_EXE_announced-address"), self.listener])
             .env_clear()
@@ -116,7 +117,7 @@ fn text(output: &Output) -> String {
 /// What runs a command in a new network; as root in a new user namespace, if one is not root.
 fn namespace() -> Command {
     let mut refusals = Vec::new();
-    for flags in [&["--net"][..], &["--user", "--map-root-user", "--net"]] {
+    for flags in [&["--net", "--mount"][..], &["--user", "--map-root-user", "--net", "--mount"]] {
         let unshare = || {
             let mut command = Command::new("unshare");
             command.args(flags);

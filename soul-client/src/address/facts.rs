@@ -55,8 +55,19 @@ fn source_of_route(to: SocketAddr) -> Option<IpAddr> {
 
 /// Every address of every interface that is up, in the system's order.
 fn interfaces() -> Vec<(String, IpAddr)> {
-    let found = if_addrs::get_if_addrs().unwrap_or_default().into_iter();
-    found.filter(|card| card.is_oper_up()).map(|card| (card.name.clone(), card.ip())).collect()
+    let mut found = local_ip_address::list_afinet_netifas().unwrap_or_default();
+    found.retain(|(name, _)| !is_down(name));
+    found
+}
+
+/// Whether an interface was taken down: Linux keeps its IPv4 addresses, and nobody can reach them. Elsewhere, and where the
+/// system does not tell, interfaces are taken to be up.
+fn is_down(interface: &str) -> bool {
+    /// `IFF_UP` of Linux's `if.h`.
+    const UP: u32 = 1;
+    let flags = std::fs::read_to_string(format!("/sys/class/net/{interface}/flags")).unwrap_or_default();
+    let flags = flags.trim().strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    flags.is_some_and(|flags| flags & UP == 0)
 }
 
 #[cfg(test)]
