@@ -1,5 +1,7 @@
 //! Every example runs, against an admin in this process, and does what it says at its top.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 #![deny(unused, unused_qualifications, unused_results, clippy::all, clippy::pedantic)]
+#![allow(clippy::unused_async, reason = "what a handler of axum is, is async")]
 
 use std::fmt::Display;
 use std::str::FromStr;
