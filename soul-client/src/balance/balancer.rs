@@ -106,12 +106,24 @@ impl Balancer {
     /// begins with a slow start, if there is one. Gives whether anything changed.
     #[doc(alias = "markServerDown")]
     pub fn set_health(&self, address: &str, health: Health, now_ms: i64) -> bool {
+        self.set_healths([(address, health)], now_ms) > 0
+    }
+
+    /// The same for many addresses, and one refresh for all of them: when a thousand go down at once, the snapshot is built anew
+    /// once. Gives how many upstreams changed.
+    pub fn set_healths<A: AsRef<str>>(
+        &self,
+        found: impl IntoIterator<Item = (A, Health)>,
+        now_ms: i64,
+    ) -> usize {
         let snapshot = self.snapshot();
-        let mut changed = false;
-        for member in snapshot.all().iter().filter(|m| m.upstream().address() == address) {
-            changed |= member.probed(health, now_ms) != health;
+        let mut changed = 0;
+        for (address, health) in found {
+            for member in snapshot.all_at(address.as_ref()) {
+                changed += usize::from(member.probed(health, now_ms) != health);
+            }
         }
-        if changed {
+        if changed > 0 {
             self.refresh(now_ms);
         }
         changed

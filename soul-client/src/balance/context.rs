@@ -202,13 +202,36 @@ pub struct Tried {
     len: usize,
     /// The ninth and later.
     more: Vec<u64>,
+    /// Ascending; if there are any, whoever is not among them counts as tried.
+    left: Vec<u64>,
 }
 
 impl Tried {
     /// None so far.
     #[must_use]
     pub const fn new() -> Self {
-        Self { inline: [0; INLINE], len: 0, more: Vec::new() }
+        Self { inline: [0; INLINE], len: 0, more: Vec::new(), left: Vec::new() }
+    }
+
+    /// As if everybody else had been tried; `None` if nobody is left.
+    ///
+    /// - `another`: one of the others, if there is any.
+    pub(super) fn all_but<'s>(
+        left: impl Iterator<Item = &'s UpstreamState>,
+        another: Option<&UpstreamState>,
+    ) -> Option<Self> {
+        let mut left: Vec<_> = left.map(UpstreamState::id).collect();
+        if left.is_empty() {
+            return None;
+        }
+        let mut tried = Self::new();
+        // Without it nobody was tried, which is asked for on every choice.
+        if let Some(another) = another {
+            tried.insert(another);
+            left.sort_unstable();
+            tried.left = left;
+        }
+        Some(tried)
     }
 
     /// Adds one, if it is not there yet.
@@ -228,7 +251,10 @@ impl Tried {
     /// Whether it was tried.
     #[must_use]
     pub fn contains(&self, state: &UpstreamState) -> bool {
-        self.inline[..self.len].contains(&state.id()) || self.more.contains(&state.id())
+        let id = state.id();
+        self.inline[..self.len].contains(&id)
+            || self.more.contains(&id)
+            || (!self.left.is_empty() && self.left.binary_search(&id).is_err())
     }
 
     /// How many were tried.
@@ -264,6 +290,21 @@ mod tests {
             assert_eq!(tried.len(), i + 1);
         }
         assert!(states.iter().all(|s| tried.contains(s)));
+    }
+
+    #[test]
+    fn all_but_some_are_tried() {
+        let states: Vec<_> =
+            (0..20).map(|i| UpstreamState::new("http://", &i.to_string(), &Arc::default())).collect();
+        let left = || [7, 3, 19].into_iter().map(|i| &*states[i]);
+        let mut tried = Tried::all_but(left(), Some(&states[0])).unwrap();
+        let still = |tried: &Tried| (0..20).filter(|i| !tried.contains(&states[*i])).collect::<Vec<_>>();
+        assert!(!tried.is_empty());
+        assert_eq!(still(&tried), [3, 7, 19]);
+        tried.insert(&states[7]);
+        assert_eq!(still(&tried), [3, 19]);
+        assert!(Tried::all_but(left(), None).unwrap().is_empty());
+        assert!(Tried::all_but(left().take(0), Some(&states[0])).is_none());
     }
 
     #[test]

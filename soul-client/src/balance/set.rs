@@ -136,10 +136,16 @@ impl MemberList {
 
     /// The first at an address.
     pub(super) fn at_address(&self, address: &str) -> Option<usize> {
+        self.all_at(address).next()
+    }
+
+    /// All at an address, of whatever protocol.
+    pub(super) fn all_at<'s>(&'s self, address: &str) -> impl Iterator<Item = usize> + use<'s> {
         let address_of = |index: u32| self.members.get(index as usize).map(|m| m.upstream.address());
         let place = self.by_address.partition_point(|&index| address_of(index) < Some(address));
-        let index = *self.by_address.get(place)?;
-        (address_of(index) == Some(address)).then_some(index as usize)
+        let rest = self.by_address.get(place..).unwrap_or_default();
+        let here = rest.partition_point(|&index| address_of(index) == Some(address));
+        rest.iter().take(here).map(|&index| index as usize)
     }
 
     pub(super) fn lists(&self, upstreams: &[Upstream]) -> bool {

@@ -278,6 +278,30 @@ impl Snapshot {
         Some(Pick::new(member, claim(member, context.now_ms), context.now_ms))
     }
 
+    /// Chooses among some only, and by the same policy: for what a single request prefers. `None` if none of them may serve; then
+    /// [`choose`](Self::choose) chooses among all.
+    ///
+    /// Looks at every member once, so it is for the few requests that prefer anybody; what all of them prefer belongs into
+    /// [`Settings::prefer`].
+    #[must_use]
+    pub fn choose_among(&self, belongs: impl Fn(&Member) -> bool, context: &PickContext<'_>) -> Option<Pick> {
+        let is_left = |member: &&Arc<Member>| belongs(member) && !context.tried.contains(member.state());
+        let (left, others): (Vec<_>, Vec<_>) = self.list.members.iter().partition(is_left);
+        let tried = Tried::all_but(left.iter().map(|m| &**m.state()), others.first().map(|m| &**m.state()))?;
+        choose(&*self.picker, self.by_key, self.members(), &self.configured, &context.tried(&tried))
+    }
+
+    /// The first member at an address, `host:port`.
+    #[must_use]
+    pub fn at_address(&self, address: &str) -> Option<&Arc<Member>> {
+        self.all_at(address).next()
+    }
+
+    /// Every member at an address, of whatever protocol.
+    pub fn all_at<'s>(&'s self, address: &str) -> impl Iterator<Item = &'s Arc<Member>> + use<'s> {
+        self.list.all_at(address).filter_map(|index| self.list.members.get(index))
+    }
+
     /// Who would be chosen, without counting a request in: for a look, or where the caller counts by itself. Heeds
     /// neither panic after this was built nor that an upstream on trial takes one request only.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Whom a call would rather go to; anybody else will do if they are not there.
 
-use crate::balance::{Balancer, Health, Member, Pick, PickContext, Tried, Upstream};
+use crate::balance::{Balancer, Health, Member, Pick, PickContext, Upstream};
 
 /// What a call prefers. It changes who is chosen for that call only, and no counter or table of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,29 +39,22 @@ impl Preference {
                 && state.ejected_until_ms().is_none()
                 && !context.tried.contains(state)
         };
-        if let Some(address) = &self.address {
-            let mut all = snapshot.all().iter();
-            if let Some(member) = all.find(|m| m.upstream().address() == address && may_be_chosen(m)) {
-                return Some(member.begin(context.now_ms));
-            }
+        if let Some(address) = &self.address
+            && let Some(member) = snapshot.all_at(address).find(|member| may_be_chosen(member))
+        {
+            return Some(member.begin(context.now_ms));
         }
-        let is_preferred = |member: &Member| self.is_met_by(member.upstream()) && may_be_chosen(member);
-        if self.is_of_some() && snapshot.all().iter().any(|member| is_preferred(member)) {
-            // All others count as tried. That costs a look at each, which only calls with a preference pay.
-            let mut others = Tried::new();
-            snapshot.all().iter().filter(|m| !is_preferred(m)).for_each(|m| others.insert(m.state()));
-            if let Some(pick) = snapshot.choose(&context.tried(&others)) {
-                return Some(pick);
-            }
-        }
-        balancer.choose(context)
+        // A look at each upstream, which only calls with a preference pay.
+        let is_preferred = |member: &Member| may_be_chosen(member) && self.is_met_by(member.upstream());
+        let preferred = self.is_of_some().then(|| snapshot.choose_among(is_preferred, context));
+        preferred.flatten().or_else(|| balancer.choose(context))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::{Settings, policy::RoundRobin};
+    use crate::balance::{Settings, Tried, policy, policy::RoundRobin};
 
     fn balancer() -> Balancer {
         let list = vec![
@@ -119,6 +112,44 @@ mod tests {
             (&one, &["c:1"], &["a:1", "b:1"]),
         ] {
             assert_eq!(chosen(&balancer, preference, tried), whom, "{preference:?}, tried {tried:?}");
+        }
+    }
+
+    #[test]
+    fn over_every_policy_nobody_else_is_chosen_while_a_preferred_one_is_left() {
+        let list: Vec<_> = (0..12)
+            .map(|i| {
+                Upstream::new(format!("a:{i}")).with_metadata("hint", if i % 4 == 0 { "blue" } else { "" })
+            })
+            .collect();
+        for name in policy::KNOWN {
+            let settings = Settings { policy: policy::by_name(name).unwrap(), ..Settings::default() };
+            let balancer = Balancer::new(list.clone(), settings, 1);
+            let blue = words(&[("hint", "blue")]);
+            let by_key = |tried: &[&str]| {
+                let mut seen = std::collections::BTreeSet::new();
+                for key in 0..200 {
+                    let snapshot = balancer.snapshot();
+                    let mut already = Tried::new();
+                    tried
+                        .iter()
+                        .filter_map(|a| snapshot.at_address(a))
+                        .for_each(|m| already.insert(m.state()));
+                    let key = key.to_string();
+                    let context = PickContext::at(1).tried(&already).key(crate::balance::Key::Text(&key));
+                    seen.insert(blue.choose(&balancer, &context).unwrap().upstream().address().to_owned());
+                }
+                seen.into_iter().collect::<Vec<_>>()
+            };
+            let all = by_key(&[]);
+            assert!(
+                !all.is_empty() && all.iter().all(|a| ["a:0", "a:4", "a:8"].contains(&&**a)),
+                "{name} {all:?}"
+            );
+            assert_eq!(by_key(&["a:0", "a:8"]), ["a:4"], "{name}");
+            assert!(by_key(&["a:0", "a:4", "a:8"]).iter().all(|a| !all.contains(a)), "{name}");
+            let left: u32 = balancer.snapshot().all().iter().map(|m| m.state().in_flight()).sum();
+            assert_eq!(left, 0);
         }
     }
 

@@ -27,6 +27,24 @@ fn chosen(balancer: &Balancer, now: i64, requests: usize) -> Vec<usize> {
     picks.collect()
 }
 
+#[test]
+fn a_thousand_that_go_down_at_once_are_one_change() {
+    let list: Vec<_> =
+        (0..2_000).map(|i| Upstream::new(format!("10.0.{}.{}:80", i / 250, i % 250))).collect();
+    let twice = list.iter().map(|u| u.clone().with_protocol("https://"));
+    let balancer = Balancer::new(list.iter().cloned().chain(twice).collect(), settings("random"), NOW);
+    let before = balancer.snapshot().generation();
+    let found = |health| list[..1_000].iter().map(move |u| (u.address(), health));
+    assert_eq!(balancer.set_healths(found(Health::Down), NOW), 2_000, "of both protocols");
+    assert_eq!(balancer.snapshot().generation(), before + 1);
+    assert_eq!(balancer.snapshot().up().len(), 2_000);
+    assert_eq!(balancer.set_healths(found(Health::Down), NOW), 0);
+    assert_eq!(balancer.set_healths([("nobody:80", Health::Down)], NOW), 0);
+    assert_eq!(balancer.snapshot().generation(), before + 1);
+    assert!(balancer.set_health("10.0.0.0:80", Health::Up, NOW));
+    assert_eq!(balancer.snapshot().up().len(), 2_002);
+}
+
 fn eject(balancer: &Balancer, to: usize, now: i64) -> i64 {
     for _ in 0..4 {
         assert_eq!(request(balancer, to, Outcome::TimedOut, now), None);
