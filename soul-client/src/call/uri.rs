@@ -42,10 +42,7 @@ impl<'a> ServiceUri<'a> {
     /// that no name has; if there are blanks or control characters in it. The text says how to write it.
     pub fn parse(text: &'a str) -> Result<Self, UriError> {
         let parts = Parts::of(text)?;
-        let Some(scheme) = parts.scheme else {
-            let path = text.trim_start_matches('/');
-            return Err(UriError::new(text, format!("has no scheme: write `lb://{path}`")));
-        };
+        let Some(scheme) = parts.scheme else { return Err(no_scheme(text)) };
         if !["lb", "http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
             let remedy = format!("has the scheme `{scheme}`: write `lb://`, `http://` or `https://`");
             return Err(UriError::new(text, remedy));
@@ -177,16 +174,37 @@ impl<'a> Parts<'a> {
         // A `://` behind the first slash belongs to a path or a query.
         let scheme = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
         let Some((scheme, rest)) = scheme else {
+            // Behind an authority `@else` and `:80` would belong to it.
+            if !(text.is_empty() || text.starts_with(['/', '?', '#'])) {
+                return Err(no_scheme(text));
+            }
             return Ok(Self { scheme: None, user_info: None, host: "", target: text });
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
+        // Whoever reads it as browsers do takes it for a slash, and the call would go to what stands before it.
+        if authority.contains('\\') {
+            return Err(UriError::new(text, "has a `\\` before its path: write `/`"));
+        }
         let (user_info, host) = match authority.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, authority),
         };
         Ok(Self { scheme: Some(scheme), user_info, host, target })
     }
+}
+
+fn no_scheme(text: &str) -> UriError {
+    let (_, path) = without_user(text);
+    UriError::new(text, format!("has no scheme: write `lb://{}`", path.trim_start_matches('/')))
+}
+
+/// The scheme of an address, and what follows the user info: in between there may be a password.
+fn without_user(uri: &str) -> (&str, &str) {
+    let (scheme, rest) = uri.split_at(uri.find("://").map_or(0, |at| at + 3));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let user = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    (scheme, &rest[user..])
 }
 
 fn is_scheme(text: &str) -> bool {
@@ -257,7 +275,8 @@ impl UriError {
 
 impl fmt::Display for UriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` {}", self.uri, self.remedy)
+        let (scheme, rest) = without_user(&self.uri);
+        write!(f, "`{scheme}{rest}` {}", self.remedy)
     }
 }
 
@@ -377,6 +396,24 @@ mod tests {
             assert_eq!(error.to_string(), format!("`{text}` {remedy}"));
             assert_eq!(error.uri(), text);
         }
+        // Neither the text of a call nor an address may lead somebody else's way.
+        for text in [
+            r"lb://else.com\@orders/a",
+            r"lb://orders\@else.com/a",
+            r"http://orders\.else.com/",
+            "@else.com/a",
+            ":80@else.com/",
+            "80/a",
+            "a/b",
+        ] {
+            assert!(reconstruct_uri(text, &at("h:1")).is_err(), "{text}");
+            assert!(ServiceUri::parse(text).is_err(), "{text}");
+        }
+        // A slash in a path is nobody's host.
+        assert_eq!(reconstruct_uri(r"lb://orders/\else.com", &at("h:1")).unwrap(), r"http://h:1/\else.com");
+        // What may be a password is not repeated.
+        let error = ServiceUri::parse("lb://me:secret@orders:80/api").unwrap_err();
+        assert!(error.to_string().starts_with("`lb://orders:80/api` has a port"), "{error}");
         for address in ["", "h:1/a?b", "h 1"] {
             assert!(reconstruct_uri("lb://orders/", &at(address)).is_err(), "{address}");
         }
