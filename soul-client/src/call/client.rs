@@ -83,7 +83,8 @@ impl LbClient {
             return Ok(());
         }
         let uri = ServiceUri::parse(target)?;
-        if uri.service() == self.service() {
+        // A request of reqwest has its host in small letters.
+        if uri.service().eq_ignore_ascii_case(self.service()) {
             return Ok(());
         }
         let remedy = format!(
@@ -150,8 +151,7 @@ impl LbClient {
     /// # Errors
     /// If it is not within the time.
     pub async fn ready(&self, within: Duration) -> Result<(), CallError> {
-        let deadline = tokio::time::Instant::now() + within;
-        self.context.state().ready(&self.context, deadline).await
+        self.context.state().ready(&self.context, within).await
     }
 }
 

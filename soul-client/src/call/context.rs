@@ -7,10 +7,8 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    time::Duration,
 };
-
-use arc_swap::ArcSwap;
-use tokio::time::Instant;
 
 use super::{
     CallError, CallErrorKind, Clock, Discover, DiscoverError, MemberListener, Membership, Situation,
@@ -18,13 +16,16 @@ use super::{
     config::{Effective, ListSource, ServiceConfig},
     discover::StaticList,
     execute::CallOptions,
-    filter::filter_fn,
+    filter::{Subset, ZoneAffinity, filter_fn},
+    guard::{Panicked, guarded_call},
     listen::Listeners,
+    membership::Turns,
     over_reqwest::Clients,
     prime::Priming,
-    probe::Probers,
+    probe::{Check, Probers},
 };
-use crate::balance::{Balancer, Upstream};
+use crate::balance::{Balancer, Health, Upstream};
+use arc_swap::ArcSwap;
 
 /// What all services of a factory share.
 pub(super) struct Common {
@@ -41,6 +42,10 @@ const OF_THE_LIST: &[&str] = &[
     "servers",
     "list_source",
     "refresh",
+    "zone",
+    "zone_affinity",
+    "zone_exclusivity",
+    "subset",
     "filters",
     "secure",
     "probe",
@@ -64,6 +69,7 @@ pub(super) struct Context {
     clock: Clock,
     /// Outlives every change of settings, and so does what is known of the upstreams.
     balancer: Arc<Balancer>,
+    turns: Turns,
     state: ArcSwap<State>,
     /// Held while settings are changed.
     writer: Mutex<()>,
@@ -84,12 +90,14 @@ impl Context {
     pub(super) fn new(name: &str, said: ServiceConfig, common: Arc<Common>) -> Result<Self, CallError> {
         let clock = Clock::start();
         let settings = Arc::new(said.effective());
-        let balancer = Arc::new(Balancer::new(Vec::new(), settings.balance(), clock.now_ms()));
-        let membership = Arc::new(membership(name, &settings, &balancer, clock, &common)?);
+        let first = guarded_call(|| Balancer::new(Vec::new(), settings.balance(), clock.now_ms()));
+        let balancer = Arc::new(first.map_err(|panicked| unready(name, panicked))?);
+        let turns = Turns::default();
+        let membership = Arc::new(membership(name, &settings, &balancer, &turns, clock, &common)?);
         let budget = settings.budget.map(|budget| Arc::new(Budget::new(budget)));
         let state = State { said, settings, membership, listed: AtomicBool::new(false), budget };
         let (name, state) = (name.into(), ArcSwap::from_pointee(state));
-        Ok(Self { name, clock, balancer, state, writer: Mutex::default(), common })
+        Ok(Self { name, clock, balancer, turns, state, writer: Mutex::default(), common })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -123,16 +131,28 @@ impl Context {
         let settings = Arc::new(said.effective());
         let changed = now.settings.differences(&settings);
         let touches = |names: &[&str]| changed.iter().any(|name| names.contains(name));
-        let (membership, listed) = if touches(OF_THE_LIST) {
-            let membership = membership(&self.name, &settings, &self.balancer, self.clock, &self.common)?;
-            // Until the new source has spoken the list of the old one serves.
-            (Arc::new(membership), now.listed.load(Relaxed))
+        let next = if touches(OF_THE_LIST) {
+            let (balancer, turns) = (&self.balancer, &self.turns);
+            Some(membership(&self.name, &settings, balancer, turns, self.clock, &self.common)?)
         } else {
-            (Arc::clone(&now.membership), now.listed.load(Relaxed))
+            None
         };
         if touches(OF_THE_BALANCER) {
-            self.balancer.set_settings(settings.balance(), self.now_ms());
+            let set = guarded_call(|| self.balancer.set_settings(settings.balance(), self.now_ms()));
+            set.map_err(|panicked| unready(&self.name, panicked))?;
         }
+        let membership = match next {
+            Some(next) => {
+                // Until the new source has spoken the list of the old one serves. Calls under way may hold the old one for long.
+                now.membership.retire();
+                if touches(&["probe"]) && matches!(settings.probe.check, Check::None) {
+                    self.forget_health();
+                }
+                Arc::new(next)
+            }
+            None => Arc::clone(&now.membership),
+        };
+        let listed = now.listed.load(Relaxed);
         let budget = if touches(OF_THE_BUDGET) {
             settings.budget.map(|budget| Arc::new(Budget::new(budget)))
         } else {
@@ -142,6 +162,19 @@ impl Context {
         self.state.store(Arc::new(State { said, settings, membership, listed, budget }));
         Ok(changed)
     }
+
+    /// What was found by checks that are not made any more would hold for ever.
+    fn forget_health(&self) {
+        let snapshot = self.balancer.snapshot();
+        let unknown = snapshot.all().iter().map(|member| (member.upstream().address(), Health::Unknown));
+        self.balancer.set_healths(unknown, self.now_ms());
+    }
+}
+
+/// A policy of the user's own may panic when it is built.
+fn unready(service: &str, panicked: Panicked) -> CallError {
+    let detail = "the `policy` could not be made ready";
+    CallError::new(CallErrorKind::Config, service).with_detail(detail).with_source(panicked)
 }
 
 impl State {
@@ -173,17 +206,26 @@ impl State {
     }
 
     /// Returns when there is a list, at once from the second call on. The first is waited for as long as for an answer, or as
-    /// priming may take.
-    pub(super) async fn ready(&self, context: &Context, deadline: Instant) -> Result<(), CallError> {
+    /// priming may take; but not where the source has said that it does not know the service.
+    pub(super) async fn first_list(&self, context: &Context, left: Duration) -> Result<(), CallError> {
         if self.listed.load(Relaxed) {
             return Ok(());
         }
-        let left = deadline.saturating_duration_since(Instant::now());
         let mut within = self.settings.read_timeout;
         if self.settings.prime {
             within = within.max(self.settings.prime_time);
         }
-        match self.membership.ready(within.min(left)).await {
+        tokio::select! {
+            biased;
+            ready = self.ready(context, within.min(left)) => ready,
+            // No wait, but the same error.
+            () = self.membership.unknown() => self.ready(context, Duration::ZERO).await,
+        }
+    }
+
+    /// Returns when there is a list.
+    pub(super) async fn ready(&self, context: &Context, within: Duration) -> Result<(), CallError> {
+        match self.membership.ready(within).await {
             Ok(()) => {
                 self.listed.store(true, Relaxed);
                 Ok(())
@@ -250,6 +292,7 @@ fn membership(
     name: &str,
     settings: &Effective,
     balancer: &Arc<Balancer>,
+    turns: &Turns,
     clock: Clock,
     common: &Arc<Common>,
 ) -> Result<Membership, CallError> {
@@ -264,9 +307,21 @@ fn membership(
         .source(source)
         .refresh(refresh)
         .balancer(Arc::clone(balancer))
+        .turns(turns.clone())
         .probing(settings.probe.clone())
         .probers(Arc::clone(&common.probers))
         .clock(clock);
+    if settings.zone_affinity || settings.zone_exclusivity {
+        let zone = settings.zone.clone().ok_or_else(|| {
+            let detail = "`zone_affinity` and `zone_exclusivity` need to know the own zone: set `zone`";
+            CallError::new(CallErrorKind::Config, name).with_detail(detail)
+        })?;
+        builder =
+            builder.filter(ZoneAffinity { exclusive: settings.zone_exclusivity, ..ZoneAffinity::new(zone) });
+    }
+    if let Some(size) = settings.subset {
+        builder = builder.filter(Subset::new(size));
+    }
     for filter in &settings.filters.0 {
         builder = builder.shared_filter(Arc::clone(filter));
     }

@@ -8,9 +8,10 @@ use super::{
     AttemptError, CallError, CallErrorKind, CallEvent, Destination, Failed, Retry, Situation, Transport,
     config::{Effective, ServiceConfig},
     context::{Context, State},
+    guard::guarded_call,
     prefer::Preference,
 };
-use crate::balance::{FastRandom, Key, Member, Outcome, Pick, PickContext, Tried};
+use crate::balance::{Balancer, FastRandom, Key, Member, Outcome, Pick, PickContext, Tried};
 
 /// What one call wants to be different, and what tells it from others.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +101,7 @@ pub(super) async fn execute<T: Transport>(
     let state = context.state();
     let settings = state.settings(context.name(), options)?;
     let started = Instant::now();
-    let deadline = started + settings.total_timeout;
+    let deadline = after(started, settings.total_timeout);
     context.listeners().tell(context.name(), &CallEvent::Started);
     let mut call = Call {
         context,
@@ -111,11 +112,18 @@ pub(super) async fn execute<T: Transport>(
         settings,
         deadline,
         tried: Tried::new(),
+        sent_to: Vec::new(),
         attempts: 0,
     };
     let result = call.run(request).await;
     call.tell_end(&result, started.elapsed());
     result
+}
+
+/// A moment later; a time without end ends in thirty years.
+fn after(moment: Instant, time: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(30 * 365 * 86_400);
+    moment.checked_add(time.min(LONG)).unwrap_or(moment)
 }
 
 struct Call<'a, T> {
@@ -128,6 +136,8 @@ struct Call<'a, T> {
     deadline: Instant,
     /// Upstreams that were sent the request.
     tried: Tried,
+    /// The same: one that left the list and came back has another state, and is the same nevertheless.
+    sent_to: Vec<Arc<Member>>,
     attempts: u64,
 }
 
@@ -156,7 +166,8 @@ enum Next {
 
 impl<T: Transport> Call<'_, T> {
     async fn run(&mut self, request: T::Request) -> Result<Served<T::Response>, CallError> {
-        self.state.ready(self.context, self.deadline).await?;
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        self.state.first_list(self.context, left).await?;
         if let Some(budget) = self.state.budget() {
             budget.deposit(self.context.now_ms());
         }
@@ -167,7 +178,7 @@ impl<T: Transport> Call<'_, T> {
         loop {
             let member = Arc::clone(pick.member());
             let replay = if left.any() { self.transport.replay(&request) } else { None };
-            self.tried.insert(member.state());
+            self.note(&member);
             let last = match self.attempt(pick, &member, request).await {
                 Attempt::Done(response) => return Ok(self.served(response, member)),
                 Attempt::Again(last) => last,
@@ -267,15 +278,20 @@ impl<T: Transport> Call<'_, T> {
         if !has_replay {
             return Err(CallErrorKind::BodyNotReplayable);
         }
-        if self.state.budget().is_some_and(|budget| !budget.withdraw(self.context.now_ms())) {
-            return Err(CallErrorKind::BudgetExhausted);
-        }
         Ok(next)
+    }
+
+    fn note(&mut self, member: &Arc<Member>) {
+        self.tried.insert(member.state());
+        let name = member.upstream().base_url();
+        if self.sent_to.iter().all(|known| known.upstream().base_url() != name) {
+            self.sent_to.push(Arc::clone(member));
+        }
     }
 
     /// Waits until the next attempt is due, and chooses for it.
     async fn choose_next(
-        &self,
+        &mut self,
         next: Next,
         last: &Arc<Member>,
         retry_after: Option<Duration>,
@@ -289,8 +305,11 @@ impl<T: Transport> Call<'_, T> {
             }
             pause = pause.max(asked);
         }
-        if Instant::now() + pause >= self.deadline {
+        if after(Instant::now(), pause) >= self.deadline {
             return Err(CallErrorKind::DeadlineExceeded);
+        }
+        if self.state.budget().is_some_and(|budget| !budget.withdraw(self.context.now_ms())) {
+            return Err(CallErrorKind::BudgetExhausted);
         }
         let same = next == Next::Same;
         self.tell(&CallEvent::Retrying { attempt: self.attempts + 1, same, pause });
@@ -299,7 +318,15 @@ impl<T: Transport> Call<'_, T> {
         }
         match next {
             Next::Same => Ok(last.begin(self.context.now_ms())),
-            Next::Other => self.choose().ok_or(CallErrorKind::AllTried),
+            Next::Other => {
+                let snapshot = self.context.balancer().snapshot();
+                for known in self.sent_to.iter().map(|member| member.upstream()) {
+                    let again = snapshot.all_at(known.address());
+                    let again = again.filter(|member| member.upstream().base_url() == known.base_url());
+                    again.for_each(|member| self.tried.insert(member.state()));
+                }
+                self.choose().ok_or(CallErrorKind::AllTried)
+            }
         }
     }
 
@@ -312,12 +339,21 @@ impl<T: Transport> Call<'_, T> {
     }
 
     fn choose(&self) -> Option<Pick> {
-        self.options.preference.choose(self.context.balancer(), &self.pick_context())
+        self.by_policy(|balancer, context| self.options.preference.choose(balancer, context))
     }
 
     /// Whether anybody may be chosen who was not tried.
     fn has_others(&self) -> bool {
-        self.context.balancer().current().pick(&self.pick_context()).is_some()
+        self.by_policy(|balancer, context| balancer.current().pick(context).map(drop)).is_some()
+    }
+
+    /// Nobody is chosen by a policy of the user's own that panics.
+    fn by_policy<R>(&self, look: impl FnOnce(&Balancer, &PickContext<'_>) -> Option<R>) -> Option<R> {
+        guarded_call(|| look(self.context.balancer(), &self.pick_context())).unwrap_or_else(|panicked| {
+            let service = self.context.name();
+            tracing::error!(service, %panicked, "the policy failed, and nobody is chosen");
+            None
+        })
     }
 
     fn served(&self, response: T::Response, upstream: Arc<Member>) -> Served<T::Response> {
@@ -340,7 +376,7 @@ impl<T: Transport> Call<'_, T> {
 
     fn error(&self, kind: CallErrorKind) -> CallError {
         let situation = Situation {
-            tried: self.tried.len(),
+            tried: self.sent_to.len(),
             attempts: self.attempts,
             ..self.state.situation(self.context.balancer())
         };

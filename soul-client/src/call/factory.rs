@@ -197,10 +197,10 @@ impl ClientFactory {
     /// # Errors
     /// If one has none within the time.
     pub async fn ready(&self, within: Duration) -> Result<(), CallError> {
-        let deadline = tokio::time::Instant::now() + within;
+        let started = tokio::time::Instant::now();
         let contexts = self.0.contexts.load_full();
         for context in contexts.values() {
-            context.state().ready(context, deadline).await?;
+            context.state().ready(context, within.saturating_sub(started.elapsed())).await?;
         }
         Ok(())
     }

@@ -23,8 +23,9 @@ use crate::balance::Upstream;
 /// What is done with the builder of every client: certificates, proxies, protocols.
 pub(super) type Customise = Arc<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
 
-/// Clients that connect to one place under the name of another, at most; beyond that they are made anew.
-const PINNED_MAX: usize = 1_024;
+/// Most clients that are kept; beyond that they are made anew. There is one for each upstream that is called under another name,
+/// and one for each time for connecting, which every request may say.
+const KEPT: usize = 1_024;
 
 /// What tells one way to connect from another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,8 +59,9 @@ impl Clients {
             return Ok(client.clone());
         }
         let client = self.make(&way).map_err(|error| AttemptError::new(Failed::Invalid, error))?;
-        if way.pinned.is_some() && made.len() >= PINNED_MAX {
-            made.retain(|way, _| way.pinned.is_none());
+        if made.len() >= KEPT {
+            // Calls under way keep theirs.
+            made.clear();
         }
         made.insert(way, client.clone());
         Ok(client)

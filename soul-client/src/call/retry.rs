@@ -142,8 +142,9 @@ impl Retry {
 /// How long an answer asks to be spared; seconds or a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) {
+        // More than there is room for is as long as can be.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let at = http_date(text)?;
     let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -225,7 +226,13 @@ mod tests {
             ("Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
             ("Mon, 07 Nov 1994 08:49:37 GMT", Some(86_400)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("1000000000000", Some(1_000_000_000_000)),
+            ("99999999999999999999999999", Some(u64::MAX)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(253_402_300_799 - 784_111_777)),
             ("-1", None),
+            ("+1", None),
+            ("", None),
+            ("Sun, 06 Nov 99999999999999999999 08:49:37 GMT", None),
             ("1.5", None),
             ("soon", None),
             ("Sunday, 06-Nov-94 08:49:37 GMT", None),

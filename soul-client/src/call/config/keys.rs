@@ -46,6 +46,9 @@ const fn key(dialect: Dialect, name: &'static str, meaning: Meaning) -> Key {
     Key { dialect, name, meaning }
 }
 
+/// How many Ribbon's `ServerListSubsetFilter` keeps.
+const SUBSET: usize = 20;
+
 const NO_LIMIT: &str = "connections are opened as they are needed; idle ones are kept by `idle-connections`";
 const BY_REQWEST: &str = "the HTTP client sees to it";
 const NAMES: &str = "the name of a service is what its source of lists calls it";
@@ -65,6 +68,15 @@ pub(super) const KEYS: &[Key] = &[
     key(Ribbon, "IsSecure", Set(|c, v| put(&mut c.secure, flag(v)))),
     key(Ours, "secure", Set(|c, v| put(&mut c.secure, flag(v)))),
     key(Ours, "tls-name", Set(|c, v| put(&mut c.tls_name, Ok(Some(v.to_owned()))))),
+    // To whom the list is narrowed.
+    key(Ours, "zone", Set(|c, v| put(&mut c.zone, Ok(Some(v.to_owned()))))),
+    key(Ribbon, "EnableZoneAffinity", Set(|c, v| put(&mut c.zone_affinity, flag(v)))),
+    key(Ours, "zone-affinity", Set(|c, v| put(&mut c.zone_affinity, flag(v)))),
+    key(Ribbon, "EnableZoneExclusivity", Set(|c, v| put(&mut c.zone_exclusivity, flag(v)))),
+    key(Ours, "zone-exclusivity", Set(|c, v| put(&mut c.zone_exclusivity, flag(v)))),
+    key(Ribbon, "NIWSServerListFilterClassName", Set(filter_class)),
+    key(Ribbon, "ServerListSubsetFilter.size", Set(|c, v| put(&mut c.subset, number(v).map(Some)))),
+    key(Ours, "subset", Set(|c, v| put(&mut c.subset, number(v).map(Some)))),
     // How to choose.
     key(Ribbon, "NFLoadBalancerRuleClassName", Set(rule)),
     key(Ours, "policy", Set(rule)),
@@ -120,9 +132,21 @@ pub(super) const KEYS: &[Key] = &[
     key(Ribbon, "MinPrimeConnectionsRatio", Set(|c, v| put(&mut c.prime_ratio, share(v)))),
     key(Ours, "prime-ratio", Set(|c, v| put(&mut c.prime_ratio, share(v)))),
     // Of Ribbon, without a counterpart.
-    key(Ribbon, "EnableZoneAffinity", Refused("add the filter `ZoneAffinity`, which knows the own zone")),
-    key(Ribbon, "EnableZoneExclusivity", Refused("add the filter `ZoneAffinity`, which knows the own zone")),
-    key(Ribbon, "NIWSServerListFilterClassName", Refused("add a filter with `ServiceConfig::filter`")),
+    key(
+        Ribbon,
+        "zoneAffinity.maxLoadPerServer",
+        Refused("add the filter `ZoneAffinity` with its limits by type"),
+    ),
+    key(
+        Ribbon,
+        "zoneAffinity.maxBlackOutServesrPercentage",
+        Refused("add the filter `ZoneAffinity` with its limits by type"),
+    ),
+    key(
+        Ribbon,
+        "zoneAffinity.minAvailableServers",
+        Refused("add the filter `ZoneAffinity` with its limits by type"),
+    ),
     key(
         Ribbon,
         "ActiveConnectionsLimit",
@@ -303,6 +327,22 @@ fn updater_class(config: &mut ServiceConfig, class: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// The filter of zones does what `EnableZoneAffinity` and `EnableZoneExclusivity` say, here as there; Spring's needs no such word.
+fn filter_class(config: &mut ServiceConfig, class: &str) -> Result<(), Wrong> {
+    match simple(class) {
+        "ZoneAffinityServerListFilter" | "DefaultNIWSServerListFilter" => {}
+        "ZonePreferenceServerListFilter" => config.zone_affinity = config.zone_affinity.or(Some(true)),
+        // The size may have been said already, or will be.
+        "ServerListSubsetFilter" => config.subset = config.subset.or(Some(Some(SUBSET))),
+        _ => {
+            let expected = "expected `ZoneAffinityServerListFilter`, `DefaultNIWSServerListFilter`, \
+                `ZonePreferenceServerListFilter` or `ServerListSubsetFilter`; for one of your own see `ServiceConfig::filter`";
+            return Err(expected.to_owned());
+        }
+    }
+    Ok(())
+}
+
 /// A class without its package.
 fn simple(class: &str) -> &str {
     class.rsplit('.').next().unwrap_or(class)
@@ -326,8 +366,14 @@ fn slow_start(config: &mut ServiceConfig, text: &str) -> Result<(), Wrong> {
 fn budget(config: &mut ServiceConfig, text: &str) -> Result<(), Wrong> {
     let budget = match text {
         "off" => Ok(None),
-        share => parsed(share, "retries for each call, for example `0.2`, or `off`")
-            .map(|ratio| Some(BudgetSettings { ratio, ..BudgetSettings::default() })),
+        share => {
+            let expected = "retries for each call, for example `0.2`, or `off`";
+            let ratio = parsed(share, expected)?;
+            if !(0.0..=1000.0).contains(&ratio) {
+                return Err(format!("expected {expected}"));
+            }
+            Ok(Some(BudgetSettings { ratio, ..BudgetSettings::default() }))
+        }
     };
     put(&mut config.budget, budget)
 }

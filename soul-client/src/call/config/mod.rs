@@ -163,7 +163,15 @@ settings! {
     list_source: ListSource = ListSource::default();
     /// How the list is kept new. Built in: pushed, else polled.
     refresh: Refresh = Refresh::default();
-    /// What narrows the list. Built in: nothing.
+    /// The zone of this program, for the two that follow. Built in: not known.
+    zone: Option<String> = None;
+    /// Whether the list is narrowed to the own zone while that is well, by [`ZoneAffinity`](crate::call::filter::ZoneAffinity). Built in: false.
+    zone_affinity: bool = false;
+    /// Whether it is so even while the own zone is not well. Built in: false.
+    zone_exclusivity: bool = false;
+    /// The list is narrowed to so many, drawn by chance, by [`Subset`](crate::call::filter::Subset). Built in: all.
+    subset: Option<usize> = None;
+    /// What narrows the list thereafter. Built in: nothing.
     filters: Filters = Filters::default();
     /// Active checks. Built in: whether a connection is taken, every 5 s.
     probe: Probing = Probing::default();
@@ -263,6 +271,12 @@ setters! {
     list_source: ListSource;
     /// Sets how the list is kept new.
     refresh: Refresh;
+    /// Sets whether the list is narrowed to the own [`zone`](Self::zone) while that is well.
+    zone_affinity: bool;
+    /// Sets whether it is narrowed to it even while it is not well.
+    zone_exclusivity: bool;
+    /// Sets to how many the list is narrowed, drawn by chance; `None` is all.
+    subset: Option<usize>;
     /// Sets the time for opening a connection.
     connect_timeout: Duration;
     /// Sets the time from sending to the head of the answer, and for each pause in its body.
@@ -348,6 +362,11 @@ impl ServiceConfig {
     #[doc(alias = "listOfServers")]
     pub fn servers(self, servers: impl IntoIterator<Item = Upstream>) -> Self {
         Self { servers: Some(Some(servers.into_iter().collect())), ..self }
+    }
+
+    /// Says in which zone this program runs.
+    pub fn zone(self, zone: impl Into<String>) -> Self {
+        Self { zone: Some(Some(zone.into())), ..self }
     }
 
     /// Adds what narrows the list.

@@ -24,6 +24,10 @@ const VALUES: &[Two] = &[
     ("servers", |c| c.servers([Upstream::new("a:1")]), |c| c.servers([Upstream::new("b:1")])),
     ("list_source", |c| c.list_source(ListSource::Static), |c| c.list_source(ListSource::Registry)),
     ("refresh", |c| c.refresh(Refresh::every(S)), |c| c.refresh(Refresh::every(T))),
+    ("zone", |c| c.zone("a"), |c| c.zone("b")),
+    ("zone_affinity", |c| c.zone_affinity(true), |c| c.zone_affinity(false)),
+    ("zone_exclusivity", |c| c.zone_exclusivity(true), |c| c.zone_exclusivity(false)),
+    ("subset", |c| c.subset(Some(7)), |c| c.subset(Some(8))),
     ("filters", |c| c.filter(filter_fn(|l, _| l)), |c| c.filter(filter_fn(|l, _| l))),
     ("probe", |c| c.probe(Probing::none()), |c| c.probe(Probing::registry_status())),
     ("connect_timeout", |c| c.connect_timeout(S), |c| c.connect_timeout(T)),
@@ -245,6 +249,43 @@ fn mistakes_are_told_all_at_once_with_the_nearest_key_or_what_is_expected() {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(!text.contains("somebody"), "{text}");
+}
+
+#[test]
+fn ribbons_filters_are_read_and_know_the_own_zone() {
+    let narrowed = |pairs: &[(&str, &str)]| {
+        let config = ribbon(pairs).unwrap();
+        (config.zone_affinity, config.zone_exclusivity, config.subset)
+    };
+    let class = "NIWSServerListFilterClassName";
+    for (pairs, expected) in [
+        (&[("EnableZoneAffinity", "true")][..], (true, false, None)),
+        (&[("EnableZoneExclusivity", "true")], (false, true, None)),
+        (&[(class, "com.netflix.loadbalancer.ZoneAffinityServerListFilter")], (false, false, None)),
+        (&[(class, "ZoneAffinityServerListFilter"), ("EnableZoneAffinity", "true")], (true, false, None)),
+        (
+            &[(class, "org.springframework.cloud.netflix.ribbon.ZonePreferenceServerListFilter")],
+            (true, false, None),
+        ),
+        (&[(class, "com.netflix.loadbalancer.ServerListSubsetFilter")], (false, false, Some(20))),
+        (&[("ServerListSubsetFilter.size", "7"), (class, "ServerListSubsetFilter")], (false, false, Some(7))),
+        (&[(class, "ServerListSubsetFilter"), ("ServerListSubsetFilter.size", "7")], (false, false, Some(7))),
+    ] {
+        assert_eq!(narrowed(pairs), expected, "{pairs:?}");
+    }
+    let error = ribbon(&[(class, "com.example.MyFilter")]).unwrap_err();
+    assert!(error.to_string().contains("see `ServiceConfig::filter`"), "{error}");
+    let ours = CallConfig::from_pairs([
+        ("soul.call.zone", "eu-1"),
+        ("soul.call.zone-affinity", "true"),
+        ("soul.call.subset", "9"),
+    ]);
+    let ours = ours.unwrap().defaults().effective();
+    assert_eq!((ours.zone.as_deref(), ours.zone_affinity, ours.subset), (Some("eu-1"), true, Some(9)));
+    for nonsense in ["-1", "nan", "inf", "all"] {
+        let error = CallConfig::from_pairs([("soul.call.retry-budget", nonsense)]).unwrap_err();
+        assert!(error.to_string().contains("retries for each call"), "{error}");
+    }
 }
 
 #[test]

@@ -48,6 +48,12 @@ impl Default for Refresh {
     }
 }
 
+/// No pause is shorter, whatever is set: a source must not be asked without end.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// No pause is longer, which is a year.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
 /// No source may take longer to answer.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -80,7 +86,8 @@ impl Pauses {
             (_, true) => self.every,
             (n, false) => self.initial.saturating_mul(1 << n.min(16)).min(self.every),
         };
-        pause.mul_f64((1.0 - self.jitter * fastrand::f64()).max(0.0))
+        let jitter = if self.jitter > 0.0 { self.jitter.min(1.0) } else { 0.0 };
+        pause.min(LONGEST).mul_f64(1.0 - jitter * fastrand::f64()).max(SHORTEST)
     }
 }
 
@@ -114,5 +121,23 @@ async fn ask(source: &Arc<dyn Discover>, service: &Arc<str>, first: bool) -> Lis
         Ok(Err(panicked)) => Err(DiscoverError::new(attempted()).with_source(panicked)),
         Err(_) => Err(DiscoverError::new(attempted())
             .with_source(format!("no answer within {} s", FETCH_TIMEOUT.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_setting_asks_without_end_or_panics() {
+        for every in [Duration::ZERO, Duration::MAX] {
+            for jitter in [0.0, 1.0, -7.0, 7.0, f64::NAN, f64::INFINITY] {
+                let pauses = Pauses { initial: every, every, jitter };
+                for (attempts, listed) in [(0, false), (1, true), (u32::MAX, false), (9, true)] {
+                    let pause = pauses.after(attempts, listed);
+                    assert!((SHORTEST..=LONGEST).contains(&pause), "{pauses:?} {pause:?}");
+                }
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{
-    Membership, Published, Shared, Wishes,
+    Membership, Published, Shared, Turns, Wishes,
     writer::{Parts, Writer},
 };
 use crate::{
@@ -32,6 +32,7 @@ pub struct MembershipBuilder {
     refresh: Refresh,
     filters: Vec<Arc<dyn Filter>>,
     balancer: Option<Arc<Balancer>>,
+    turns: Turns,
     settings: Settings,
     probing: Probing,
     probers: Option<Arc<Probers>>,
@@ -47,6 +48,7 @@ impl MembershipBuilder {
             refresh: Refresh::default(),
             filters: Vec::new(),
             balancer: None,
+            turns: Turns::default(),
             settings: Settings::default(),
             probing: Probing::default(),
             probers: None,
@@ -84,6 +86,11 @@ impl MembershipBuilder {
     /// Publishes in this balancer, whose settings then count, instead of a new one.
     pub fn balancer(self, balancer: Arc<Balancer>) -> Self {
         Self { balancer: Some(balancer), ..self }
+    }
+
+    /// Writes the balancer after others that did so.
+    pub(in crate::call) fn turns(self, turns: Turns) -> Self {
+        Self { turns, ..self }
     }
 
     /// Sets how upstreams are checked.
@@ -134,6 +141,7 @@ impl MembershipBuilder {
             wishes: std::sync::Mutex::new(Wishes::default()),
             wake,
             ask: Arc::new(Notify::new()),
+            turn: self.turns.next(),
             service: Arc::clone(&self.service),
         });
         let mut tasks = Vec::new();

@@ -2,6 +2,7 @@
 
 mod builder;
 mod observe;
+mod turns;
 mod writer;
 
 use std::{
@@ -18,6 +19,7 @@ use tokio::{
 };
 
 pub use builder::MembershipBuilder;
+pub(super) use turns::Turns;
 
 use super::{Clock, Discover, MembershipStatus, discover::Feed, probe::Findings};
 use crate::{
@@ -74,6 +76,8 @@ struct Shared {
     wake: Arc<Notify>,
     /// Wakes the poller.
     ask: Arc<Notify>,
+    /// Whether it is still this one who may write.
+    turn: turns::Turn,
 }
 
 /// What the owner wants.
@@ -165,6 +169,26 @@ impl Membership {
         })
     }
 
+    /// Returns once the source has said that it does not know the service, while there is no list.
+    pub(super) async fn unknown(&self) {
+        let mut feed = self.feed.clone();
+        loop {
+            let listing = feed.take();
+            let is_unknown = listing.error.is_some_and(|error| error.is_unknown_service());
+            if is_unknown && listing.upstreams.is_none() {
+                return;
+            }
+            if !feed.changed().await {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Ends its tasks: another one has taken its place, and this may live on for as long as somebody holds it.
+    pub(super) fn retire(&self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+
     /// Asks a polled source now. A source that pushes is not asked.
     pub fn refresh_now(&self) {
         self.shared.ask.notify_one();
@@ -214,7 +238,7 @@ impl Shared {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.retire();
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Writer {
     passed: HashSet<Arc<str>>,
     disabled: BTreeSet<String>,
     observer: Observer,
+    /// How often in a row a policy panicked.
+    unready: u64,
 }
 
 /// What the owner wanted.
@@ -85,6 +87,7 @@ impl Writer {
             found: HashMap::new(),
             passed: HashSet::new(),
             disabled: BTreeSet::new(),
+            unready: 0,
         }
     }
 
@@ -249,23 +252,35 @@ impl Writer {
     }
 
     /// Publishes a list, what was found, and what changed by itself.
-    async fn write(&self, list: Option<Vec<Upstream>>, turned: Vec<(Arc<str>, Health)>) {
+    async fn write(&mut self, list: Option<Vec<Upstream>>, turned: Vec<(Arc<str>, Health)>) {
         let shared = &self.parts.shared;
         let (balancer, clock) = (Arc::clone(&shared.balancer), shared.clock);
+        let writes = Arc::clone(shared);
         let is_quiet = list.is_none() && turned.is_empty() && !balancer.current().is_due(clock.now_ms());
         let is_long = self.listed.len().max(balancer.current().all().len()) >= LONG;
         let work = move || {
-            if let Some(list) = list {
-                balancer.update(list, clock.now_ms());
-            }
-            for (address, health) in turned {
-                balancer.set_health(&address, health, clock.now_ms());
-            }
-            balancer.refresh(clock.now_ms());
+            writes.turn.write(list.is_some(), || {
+                if let Some(list) = list {
+                    balancer.update(list, clock.now_ms());
+                }
+                balancer.set_healths(turned, clock.now_ms());
+                balancer.refresh(clock.now_ms());
+            });
         };
         let done = if is_long && !is_quiet { guarded_blocking(work).await } else { guarded_call(work) };
-        if let Err(panicked) = done {
-            tracing::error!(service = &*shared.service, %panicked, "a list could not be made ready, the last one serves");
+        let service = &*shared.service;
+        match done {
+            Ok(()) if self.unready > 0 => {
+                tracing::info!(service, failures = self.unready, "lists can be made ready again");
+                self.unready = 0;
+            }
+            Ok(()) => {}
+            Err(panicked) => {
+                if self.unready == 0 {
+                    tracing::error!(service, %panicked, "a list could not be made ready, the last one serves");
+                }
+                self.unready += 1;
+            }
         }
     }
 

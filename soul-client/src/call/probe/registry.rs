@@ -22,6 +22,9 @@ use crate::{
     call::guard::guarded,
 };
 
+/// No pause between two checks is shorter, whatever is set.
+const SHORTEST: Duration = Duration::from_millis(10);
+
 /// The probes of a program, or of one part of it.
 ///
 /// # Examples
@@ -263,7 +266,7 @@ impl Prober {
                 self.log(health, &result);
             }
             let pause = self.shared.state().track.pause(&self.settings, &FastRandom);
-            sleep(pause).await;
+            sleep(pause.max(SHORTEST)).await;
         }
     }
 

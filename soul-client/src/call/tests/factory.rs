@@ -8,10 +8,11 @@ use super::{
     until,
 };
 use crate::{
-    balance::{OutlierDetector, Upstream, policy::Maglev},
+    balance::{CheckSettings, Health, OutlierDetector, Upstream, policy::Maglev},
     call::{
         CallConfig, CallErrorKind, ClientFactory, DiscoverError, ListSource, ServiceConfig, Timeouts,
-        discover::{StaticList, discover_fn},
+        discover::{StaticList, discover_fn, feed},
+        probe::Probing,
     },
 };
 
@@ -112,9 +113,17 @@ async fn an_unknown_service_and_a_silent_registry_are_told_apart() {
         })
     });
     let quick = plain().read_timeout(Duration::from_millis(50));
-    let factory = ClientFactory::builder().discover(registry).defaults(quick).build().unwrap();
+    // It is told as soon as the registry has said so, and not when the time for an answer is over.
+    let hour = Duration::from_secs(3600);
+    let factory = ClientFactory::builder()
+        .discover(registry)
+        .defaults(quick)
+        .service("unknown", |c| c.read_timeout(hour).total_timeout(hour))
+        .build()
+        .unwrap();
     let error = factory.get("lb://unknown/").send().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::UnknownService, "{}", error.chain());
+    assert!(error.chain().contains("look for `unknown` in the registry"), "{}", error.chain());
     let error = factory.get("lb://orders/").send().await.unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::NoInstance);
     assert!(error.chain().contains("ask the registry: no route"), "{}", error.chain());
@@ -211,6 +220,92 @@ async fn a_list_is_kept_while_its_source_is_replaced_by_one_that_is_silent() {
     for _ in 0..5 {
         assert_eq!(client.get("/").send().await.unwrap().status(), 200);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_is_waited_for_as_long_as_was_said() {
+    let (publisher, lists) = feed();
+    let settings = plain().discover(lists).read_timeout(Duration::from_secs(5));
+    let factory = ClientFactory::builder().service("orders", |_| settings).build().unwrap();
+    let client = factory.client("orders").unwrap();
+    let soon = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        publisher.publish(vec![Upstream::new("a:1")]);
+        publisher
+    });
+    assert!(client.ready(Duration::from_secs(10)).await.is_err());
+    client.ready(Duration::from_secs(60)).await.unwrap();
+    factory.ready(Duration::ZERO).await.unwrap();
+    drop(soon.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_source_writes_no_more_however_long_it_is_held() {
+    let ((former, of_former), (latter, of_latter)) = (feed(), feed());
+    let factory =
+        ClientFactory::builder().service("orders", |_| plain().discover(of_former)).build().unwrap();
+    let client = factory.client("orders").unwrap();
+    former.publish(vec![Upstream::new("a:1")]);
+    client.ready(Duration::from_secs(5)).await.unwrap();
+    // As a call under way does.
+    let held = client.membership();
+    factory.configure("orders", plain().discover(of_latter)).unwrap();
+    latter.publish(vec![Upstream::new("b:1")]);
+    let listed = || {
+        let snapshot = client.balancer().snapshot();
+        snapshot.all().iter().map(|m| m.upstream().address().to_owned()).collect::<Vec<_>>()
+    };
+    until("the latter's", || listed() == ["b:1"]).await;
+    for i in 0..20 {
+        former.publish(vec![Upstream::new(format!("a:{i}"))]);
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        assert_eq!(listed(), ["b:1"]);
+    }
+    drop(held);
+}
+
+#[tokio::test]
+async fn what_checks_found_is_forgotten_when_there_are_none_any_more() {
+    let every = Duration::from_millis(20);
+    let checks =
+        CheckSettings { every, every_in_doubt: every, every_down: every, ..CheckSettings::default() };
+    let dead = super::scripted::nobody().await;
+    let settings = plain().servers(server(&dead)).probe(Probing { settings: checks, ..Probing::tcp() });
+    let factory = ClientFactory::builder().service("orders", |_| settings.clone()).build().unwrap();
+    let client = factory.client("orders").unwrap();
+    let health = || client.balancer().snapshot().all().first().map(|m| m.state().health());
+    until("down", || health() == Some(Health::Down)).await;
+    assert_eq!(factory.configure("orders", settings.probe(Probing::none())).unwrap(), ["probe"]);
+    assert_eq!(health(), Some(Health::Unknown));
+    assert_eq!(client.balancer().snapshot().up().len(), 1);
+}
+
+#[tokio::test]
+async fn the_own_zone_and_a_subset_are_kept_to_by_configuration() {
+    let zones = ["eu", "eu", "us", "us", "us"].into_iter().enumerate();
+    let list: Vec<_> =
+        zones.map(|(i, zone)| Upstream::new(format!("{zone}-{i}:1")).with_zone(zone)).collect();
+    let listed = |pairs: &[(&str, &str)]| {
+        let config = CallConfig::from_pairs(pairs.iter().copied()).unwrap();
+        let builder = ClientFactory::builder().defaults(plain().servers(list.clone())).config(config);
+        async move {
+            let client = builder.build()?.client("orders")?;
+            client.ready(Duration::from_secs(5)).await?;
+            let snapshot = client.balancer().snapshot();
+            let names = snapshot.all().iter().map(|m| m.upstream().address().to_owned());
+            Ok::<Vec<_>, crate::call::CallError>(names.collect())
+        }
+    };
+    let eu = ["eu-0:1", "eu-1:1"];
+    let affinity = ("ribbon.EnableZoneAffinity", "true");
+    assert_eq!(listed(&[("soul.call.zone", "eu"), affinity]).await.unwrap(), eu);
+    assert_eq!(listed(&[("soul.call.zone", "asia"), affinity]).await.unwrap().len(), 5);
+    let exclusive = ("orders.ribbon.EnableZoneExclusivity", "true");
+    assert_eq!(listed(&[("soul.call.zone", "asia"), exclusive]).await.unwrap().len(), 0);
+    assert_eq!(listed(&[("soul.call.zone", "eu")]).await.unwrap().len(), 5);
+    assert_eq!(listed(&[("soul.call.subset", "3")]).await.unwrap().len(), 3);
+    let error = listed(&[affinity]).await.unwrap_err();
+    assert!(error.to_string().contains("set `zone`"), "{error}");
 }
 
 #[test]

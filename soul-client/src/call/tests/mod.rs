@@ -1,11 +1,14 @@
 //! Calls, over real sockets and by transports made up for a test.
 
 mod factory;
+mod hostile;
 mod listening;
 mod priming;
 mod requests;
 mod retries;
 mod scripted;
+#[cfg(feature = "rustls")]
+mod tls;
 #[cfg(feature = "tower")]
 mod towers;
 

@@ -326,7 +326,8 @@ async fn half_an_answer_is_an_error_of_its_reader_and_not_repeated() {
     for (does, is_timeout) in [(Does::Half, false), (Does::Stall, true)] {
         let a = Scripted::doing(does).await;
         let client = orders(&[&a.address, &a.address], |c| c.read_timeout(60 * MS).connect_timeout(MS));
-        let answer = client.get("/api").send().await.unwrap();
+        let answer = client.get("/api").read_timeout(if is_timeout { 60 * MS } else { 20_000 * MS }).send();
+        let answer = answer.await.unwrap();
         assert_eq!(answer.status(), 200);
         let error = answer.text().await.unwrap_err();
         assert_eq!((error.kind(), error.is_timeout(), a.count()), (CallErrorKind::Body, is_timeout, 1));

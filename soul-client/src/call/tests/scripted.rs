@@ -22,6 +22,8 @@ pub(super) enum Does {
     Close,
     /// Promises a hundred bytes, sends a few and closes.
     Half,
+    /// Promises a hundred bytes, sends a few and resets the connection.
+    Reset,
     /// Promises a hundred bytes, sends a few and falls silent.
     Stall,
 }
@@ -118,6 +120,11 @@ async fn serve(mut stream: TcpStream, script: Script, seen: Arc<Mutex<Vec<String
             Does::Close => return,
             Does::Half => {
                 stream.write_all(half).await.unwrap();
+                return;
+            }
+            Does::Reset => {
+                stream.write_all(half).await.unwrap();
+                stream.set_zero_linger().unwrap();
                 return;
             }
             Does::Stall => {
