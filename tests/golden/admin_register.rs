@@ -173,6 +173,7 @@ fn exception(refusal: &Refusal) -> &'static str {
         Refusal::Missing(_) | Refusal::Handle { fault: HandleFault::NoAddress, .. } => "NullPointerException",
         Refusal::Handle { fault: HandleFault::NotAList, .. } => "JsonSyntaxException",
         Refusal::RpcType(_) => "SoulException",
+        Refusal::Plugin { .. } => "none, of an instance that registers apart from its routes",
     }
 }
 

@@ -132,4 +132,12 @@ pub enum Refusal {
         #[source]
         fault: HandleFault,
     },
+    /// The selector of that name is another plugin's, whose gateways would not find the instance.
+    #[error("selector `{selector}` belongs to the plugin `{plugin}`: register with another context path")]
+    Plugin {
+        /// Name of the selector.
+        selector: String,
+        /// Name of its plugin.
+        plugin: String,
+    },
 }

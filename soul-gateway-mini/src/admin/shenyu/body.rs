@@ -141,9 +141,14 @@ fn with_slash(path: &str) -> String {
     if path.is_empty() || path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }
 
+/// A context path is a text there, and here a pattern: with a wildcard it would take the requests of other services.
 fn check_context(reader: &mut Reader, body: &MetaDataRegisterDto) {
-    let pattern = body.context_path.as_deref().map(|path| condition("match", format!("{path}/**")));
-    reader.check_pattern("contextPath", pattern);
+    let Some(path) = body.context_path.as_deref() else { return };
+    let odd = |c: char| matches!(c, '*' | '?' | '{' | '}' | '#') || c.is_whitespace() || c.is_control();
+    if path.contains(odd) || path.contains("//") {
+        let why = "is no prefix: letters, digits, `-` and single slashes are safe, as in `/order`";
+        reader.problems.push(Problem::new("contextPath", why));
+    }
 }
 
 /// One namespace is served. A client of several tells each of them, so that those of the others are refused alone.
@@ -158,10 +163,21 @@ fn check_namespace(reader: &mut Reader, served: &str) {
 }
 
 /// With `://`, which a Java admin concatenates with the address, and which some clients forget.
+///
+/// Gateways put it before the address, so that anything else in it would send requests elsewhere.
 fn protocol(reader: &mut Reader) -> String {
     let given = reader.text("protocol").unwrap_or_default();
-    let name = given.trim().trim_end_matches("://");
-    if name.is_empty() { "http://".to_owned() } else { format!("{}://", name.to_ascii_lowercase()) }
+    let name = given.trim().trim_end_matches("://").to_ascii_lowercase();
+    match name.as_str() {
+        "" => "http://".to_owned(),
+        "http" | "https" | "ws" | "wss" => format!("{name}://"),
+        _ => {
+            let shown: String = name.chars().take(64).collect();
+            let why = format!("`{shown}` is nothing that a gateway speaks, expected `http://` or `https://`");
+            reader.problems.push(Problem::new("protocol", why));
+            String::new()
+        }
+    }
 }
 
 /// What is said, or why it is ignored.
@@ -219,6 +235,10 @@ mod tests {
             (ROUTE.replace("\"path\":\"/orders/list\",", ""), "path"),
             (ROUTE.replace("\"rpcType\":\"http\",", ""), "rpcType"),
             (ROUTE.replace("/orders/list\",\"rpc", "/orders/{a:[}*\",\"rpc"), "path"),
+            (ROUTE.replace("contextPath\":\"/orders", "contextPath\":\"/**"), "contextPath"),
+            (ROUTE.replace("contextPath\":\"/orders", "contextPath\":\"/{tenant}"), "contextPath"),
+            (ROUTE.replace("contextPath\":\"/orders", "contextPath\":\"/a//b"), "contextPath"),
+            (ROUTE.replace("contextPath\":\"/orders", "contextPath\":\"/a b"), "contextPath"),
             (ROUTE.replace(NAMESPACE, "other"), "namespaceId"),
             (ROUTE.replace("true", "\"perhaps\""), "enabled"),
         ] {
@@ -278,6 +298,10 @@ mod tests {
             (URI.replace("\"contextPath\":\"/orders\",", ""), "contextPath"),
             (URI.replace("192.168.1.20", ""), "host"),
             (URI.replace("192.168.1.20", "169.254.169.254"), "host"),
+            (URI.replace("\"/orders", "\"/*"), "contextPath"),
+            (URI.replace("http://", "http://elsewhere/#"), "protocol"),
+            (URI.replace("http://", "javascript:"), "protocol"),
+            (URI.replace("http://", "ftp://"), "protocol"),
             (URI.replace("3000", "0"), "port"),
             (URI.replace("\"port\":3000,", ""), "port"),
             (URI.replace(NAMESPACE, "other"), "namespaceId"),

@@ -174,6 +174,7 @@ async fn metadata_is_kept_if_it_is_asked_for_and_replaced_by_the_next() {
 #[tokio::test]
 async fn what_cannot_be_kept_is_an_error_with_a_reason_and_changes_nothing() {
     let running = Running::start(config()).await;
+    assert_eq!(running.post(METADATA, LIST).await, success());
     assert_eq!(running.post(URI, INSTANCE).await, success());
     let revision = running.admin.image().borrow().revision;
     let other_namespace = LIST.replace("649330b6-c2d7-4edc-be8e-8a54df9eb385", "mine");
@@ -182,6 +183,9 @@ async fn what_cannot_be_kept_is_an_error_with_a_reason_and_changes_nothing() {
         (METADATA, LIST.replace("\"/orders/list\"", "\"\""), "`path`"),
         (METADATA, other_namespace, "`mine` is not served here"),
         (URI, INSTANCE.replace("\"port\":3000", "\"port\":0"), "`port`"),
+        (METADATA, LIST.replace("\"/orders\"", "\"/**\""), "`contextPath`"),
+        (URI, INSTANCE.replace("http://", "http://elsewhere/#"), "`protocol`"),
+        (URI, INSTANCE.replace("/orders", "/context-path/orders"), "belongs to the plugin `context_path`"),
         (URI, event("HEARTBEAT").replace("3000", "3001"), "no upstream `192.168.1.20:3001`"),
         (OFFLINE, event("OFFLINE").replace("/orders", ""), "`contextPath`"),
         ("/shenyu-client/register-mcp", "{}".to_owned(), "MCP"),

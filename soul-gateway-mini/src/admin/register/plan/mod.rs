@@ -127,7 +127,13 @@ impl Planner<'_> {
         }
         let name = self.selector_name()?;
         match name.as_deref().and_then(|name| self.stored.selector(name)) {
-            Some(known) => self.add_upstream(known)?,
+            Some(known) => {
+                let plugin = known.data.plugin_name.clone().unwrap_or_default();
+                if plugin != plugin_of(self.body.rpc_type.as_deref()).1 {
+                    return Err(Refusal::Plugin { selector: known.data.name.unwrap_or_default(), plugin });
+                }
+                self.add_upstream(known)?;
+            }
             None => _ = self.create_selector(name, vec![self.upstream()])?,
         }
         Ok(Reply::Success)
