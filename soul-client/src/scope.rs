@@ -142,9 +142,9 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
             self.problem("prefix", format!("`{prefix}` must start with `/`: write `/{prefix}`"));
             return self;
         }
-        if segments().any(|segment| segment.starts_with(['*', ':']) || segment.starts_with("{*")) {
+        if !segments().all(is_literal_or_variable) {
             let text = format!(
-                "`{prefix}` cannot be nested at: a prefix has no wildcards, and `{{name}}` for variables"
+                "`{prefix}` cannot be nested at: a segment of a prefix is a text or a variable as `{{name}}`, no wildcard"
             );
             self.problem("prefix", text);
             return self;
@@ -189,6 +189,14 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
     fn problem(&mut self, field: &'static str, text: String) {
         self.problems.push(Problem::new(field, text));
     }
+}
+
+/// What a router can be nested at, and a request can begin with.
+fn is_literal_or_variable(segment: &str) -> bool {
+    let name = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let text = name.unwrap_or(segment);
+    let odd = |c: char| matches!(c, '{' | '}' | '*' | '?' | '#') || c.is_whitespace() || c.is_control();
+    name != Some("") && !text.starts_with(':') && !text.contains(odd)
 }
 
 impl Scope {
@@ -338,5 +346,58 @@ mod tests {
             assert!(problem.contains(part), "{problem}");
         }
         assert_eq!(problems.len(), 4);
+    }
+
+    #[test]
+    fn odd_prefixes_are_told_and_never_panic() {
+        let nested = |prefix: &str| Scope::<()>::new().nest(prefix, Scope::mounted_of(&all())).into_parts();
+        for (prefix, root) in [
+            ("", "/"),
+            ("/", "/"),
+            ("//", "/"),
+            ("/v1/", "/v1"),
+            ("/v1//", "/v1"),
+            ("/{a}/", "/{a}"),
+            ("/{a-b}", "/{a-b}"),
+            ("/a:b", "/a:b"),
+            ("/%7B", "/%7B"),
+            ("/订单", "/订单"),
+        ] {
+            let (_, classes) = nested(prefix).unwrap();
+            let paths: Vec<_> =
+                classes.0.iter().flat_map(|class| &class.routes).map(|route| &*route.path).collect();
+            assert!(paths.contains(&root), "{prefix}: {paths:?}");
+        }
+        for prefix in [
+            "/{",
+            "/}",
+            "/{}",
+            "/{a",
+            "/a}",
+            "/x{a}",
+            "/{a}x",
+            "/{a}{b}",
+            "/{{",
+            "/{{a}}",
+            "/{*}",
+            "/{*a}",
+            "/x/{*a}/y",
+            "/*",
+            "/**",
+            "/a*b",
+            "/:a",
+            "/:",
+            "/{:a}",
+            "/?",
+            "/a?b",
+            "/a#b",
+            "/a b",
+            "/{ }",
+            "/\u{0}",
+        ] {
+            let error = nested(prefix).unwrap_err();
+            let text = error.chain();
+            assert!(text.contains(&format!("`prefix`: `{prefix}` cannot be nested at")), "{text}");
+        }
     }
 }
