@@ -26,13 +26,13 @@ pub(super) fn all(config: &ClientConfig, problems: &mut Vec<Problem>) {
     );
     report("propagation_time", too_long(config.propagation_time));
     report("stop_timeout", not_zero(config.stop_timeout).or_else(|| too_long(config.stop_timeout)));
-    report("heartbeat_interval", config.heartbeat_interval.and_then(too_long));
+    report("heartbeat_interval", config.heartbeat_interval.and_then(never_or_period));
     report("proxy", config.proxy.as_ref().and_then(|proxy| proxy_address(proxy.expose())));
     report("offline_timeout", not_zero(config.offline_timeout));
     report("connect_timeout", not_zero(config.connect_timeout));
     report("request_timeout", not_zero(config.request_timeout));
     report("retry_delay", retry_delay(config));
-    report("refresh_interval", config.refresh_interval.and_then(too_long));
+    report("refresh_interval", config.refresh_interval.and_then(never_or_period));
     report(
         "concurrency",
         (config.concurrency == 0).then(|| "0 would register nothing: set 1 or more".into()),
@@ -111,10 +111,11 @@ fn not_zero(timeout: Duration) -> Option<String> {
 
 fn retry_delay(config: &ClientConfig) -> Option<String> {
     let bounds = config.retry_delay;
-    if bounds.min.is_zero() {
-        return Some(
-            "the shortest wait is 0, which would never pause: set some milliseconds or more".to_owned(),
-        );
+    if bounds.min < SHORTEST_WAIT {
+        return Some(format!(
+            "the shortest wait is {:?}, which would hardly pause: set some milliseconds or more",
+            bounds.min
+        ));
     }
     if bounds.min > bounds.max {
         return Some(format!(
@@ -123,6 +124,16 @@ fn retry_delay(config: &ClientConfig) -> Option<String> {
         ));
     }
     too_long(bounds.max)
+}
+
+/// Anything shorter is a mistake in the unit, and would keep the admin busy.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// Zero turns it off.
+fn never_or_period(period: Duration) -> Option<String> {
+    let hasty = !period.is_zero() && period < SHORTEST_WAIT;
+    let hasty = hasty.then(|| format!("{period:?} is less than a millisecond: set seconds, or 0 for never"));
+    hasty.or_else(|| too_long(period))
 }
 
 /// A wait of more than a day is a mistake in the unit; the arithmetic of waiting also relies on the bound.
@@ -192,7 +203,10 @@ mod tests {
             (good().connect_timeout(Duration::ZERO), "connect_timeout", "set a second"),
             (good().request_timeout(Duration::ZERO), "request_timeout", "set a second"),
             (good().retry_delay(Duration::ZERO, second), "retry_delay", "set some milliseconds"),
+            (good().retry_delay(Duration::from_nanos(1), second), "retry_delay", "set some milliseconds"),
             (good().retry_delay(second * 2, second), "retry_delay", "swap"),
+            (good().refresh_interval(Duration::from_nanos(30)), "refresh_interval", "0 for never"),
+            (good().heartbeat_interval(Duration::from_micros(10)), "heartbeat_interval", "0 for never"),
             (good().retry_delay(second, Duration::MAX), "retry_delay", "more than a day"),
             (good().refresh_interval(Duration::MAX), "refresh_interval", "more than a day"),
             (good().concurrency(0), "concurrency", "1 or more"),
