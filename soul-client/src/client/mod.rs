@@ -182,14 +182,11 @@ impl SoulClient {
     ///
     /// # Errors
     /// When an admin that was told of this instance did not take the message; its probe will then find out. When
-    /// the client was shut down before.
+    /// the client was shut down before, or its runtime was.
     ///
     /// # Cancel safety
     /// Going offline goes on even if this future is dropped.
     pub async fn offline(&self) -> Result<(), Error> {
-        if self.status.borrow().is_stopped() && !self.leave.is_cancelled() {
-            return Err(Error::new(Kind::Stopped, "go offline: the client was shut down"));
-        }
         self.leave.cancel();
         self.shutdown().await;
         self.status.borrow().not_left()

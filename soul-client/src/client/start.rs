@@ -153,10 +153,11 @@ impl SoulClientBuilder {
                         farewells.extend(done.unwrap_or_default());
                     }
                     // From here on nothing registers this instance any more.
-                    if leave.is_cancelled() {
+                    let leaves = leave.is_cancelled();
+                    if leaves {
                         leave::say(&transport, farewells, limit, &status, &meter).await;
                     }
-                    status.send_modify(Status::stop);
+                    status.send_modify(|status| status.stop(leaves));
                 }
             },
             &runtime,

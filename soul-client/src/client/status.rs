@@ -28,6 +28,8 @@ pub struct Status {
     stayed: Vec<usize>,
     /// An admin took the message that this instance leaves.
     was_told: bool,
+    /// The admins were told, or were to be, that this instance leaves.
+    has_left: bool,
     stopped: bool,
 }
 
@@ -156,6 +158,10 @@ impl Status {
 
     /// Why not every admin knows that this instance has left.
     pub(super) fn not_left(&self) -> Result<(), Error> {
+        if !self.has_left {
+            // Stopped without that, or ended together with the runtime that it was started in.
+            return Err(Error::new(Kind::Stopped, "go offline: the client was shut down"));
+        }
         let told: Vec<_> = self.stayed.iter().filter_map(|&admin| self.admins.get(admin)).collect();
         let Some(cause) = told.iter().find_map(|admin| admin.last_error.clone()) else { return Ok(()) };
         let urls = told.iter().map(|admin| format!("`{}`", admin.url)).collect::<Vec<_>>().join(", ");
@@ -199,7 +205,16 @@ impl Status {
             last_error: None,
         };
         let admins = urls.iter().map(admin).collect();
-        Self { admins, admins_rule, panics: 0, settled, stayed: Vec::new(), was_told: false, stopped: false }
+        Self {
+            admins,
+            admins_rule,
+            panics: 0,
+            settled,
+            stayed: Vec::new(),
+            was_told: false,
+            has_left: false,
+            stopped: false,
+        }
     }
 
     /// What these admins are told from now on; what they were told before counts no more.
@@ -250,7 +265,9 @@ impl Status {
         }
     }
 
-    pub(super) fn stop(&mut self) {
+    /// The end; `has_left`: after the farewell.
+    pub(super) fn stop(&mut self, has_left: bool) {
+        self.has_left = has_left;
         self.stopped = true;
     }
 

@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, LOCATION},
 };
 
-use super::SendError;
+use super::{SendError, session::Token};
 use crate::{
     error::{Error, Kind},
     wire::{
@@ -83,36 +83,55 @@ impl Answer {
     }
 
     /// Whether a registration was accepted.
-    pub(super) fn judge(self, url: &str) -> Result<(), SendError> {
+    pub(super) fn judge(mut self, url: &str, token: Option<&Token>) -> Result<(), SendError> {
         if self.body == SUCCESS {
             return Ok(());
         }
+        self.hide(token);
         let what = format!("register at `{url}`");
         // Errors of an admin are JSON with a code, mostly under status 200.
         match self.message() {
-            Some(answer) => Err(SendError::Refused(rejected(what, answer.describe()))),
+            Some(answer) => Err(SendError::Refused(rejected(what, words(&answer.describe())))),
             None => Err(SendError::Unanswered(rejected(what, self.describe()))),
+        }
+    }
+
+    /// Takes a token out of what may be shown: some servers repeat what they were sent.
+    pub(super) fn hide(&mut self, token: Option<&Token>) {
+        let Some(token) = token.map(Token::text).filter(|token| !token.is_empty()) else { return };
+        for text in [Some(&mut self.body), self.location.as_mut(), self.content_type.as_mut()] {
+            if let Some(text) = text.filter(|text| text.contains(token)) {
+                *text = text.replace(token, "***");
+            }
         }
     }
 
     pub(super) fn describe(&self) -> String {
         let mut text = format!("expected the answer `{SUCCESS}`, got status {}", self.status);
         if let Some(location) = self.location.as_deref().filter(|_| self.status.is_redirection()) {
+            let location = words(location);
             text.push_str(&format!(", which points to `{location}`: is that the admin's address?"));
         }
         if let Some(content_type) = &self.content_type {
-            text.push_str(&format!(", `{content_type}`"));
+            text.push_str(&format!(", `{}`", words(content_type)));
         }
-        let words = self.body.split_whitespace().collect::<Vec<_>>().join(" ");
-        if words.is_empty() {
-            text.push_str(" and an empty body");
-            return text;
+        match words(&self.body).as_str() {
+            "" => text.push_str(" and an empty body"),
+            shown => text.push_str(&format!(": `{shown}`")),
         }
-        let shown: String = words.chars().take(SHOWN).collect();
-        let more = if shown.len() < words.len() { "…" } else { "" };
-        text.push_str(&format!(": `{shown}{more}`"));
         text
     }
+}
+
+/// The beginning of what somebody else says, on one line and without what a terminal would act on.
+pub(super) fn words(said: &str) -> String {
+    let parts = said.split(|c: char| c.is_whitespace() || c.is_control()).filter(|part| !part.is_empty());
+    let mut words = parts.collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = words.char_indices().nth(SHOWN) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
 }
 
 /// An answer that is not `success`.
@@ -151,7 +170,7 @@ mod tests {
     fn judge(status: u16, body: &str) -> Result<(), SendError> {
         let status = StatusCode::from_u16(status).unwrap();
         let location = Some("http://login/".to_owned());
-        answer(status, None, body, location).judge("http://admin/x")
+        answer(status, None, body, location).judge("http://admin/x", None)
     }
 
     fn answer(status: StatusCode, extensions: Option<&str>, body: &str, location: Option<String>) -> Answer {
@@ -214,7 +233,11 @@ mod tests {
             assert!(error.is_rejected() && chain.contains(part), "{chain}");
         }
         let long = "x".repeat(10_000);
-        let Err(error) = judge(200, &long) else { panic!() };
-        assert!(error.cause().chain().chars().count() < 2 * SHOWN);
+        for long in [format!("{{\"code\":500,\"message\":\"{long}\"}}"), long] {
+            let Err(error) = judge(200, &long) else { panic!() };
+            assert!(error.cause().chain().chars().count() < 2 * SHOWN);
+        }
+        let Err(error) = judge(200, "{\"code\":500,\"message\":\"a\\u001b[2Jb\\nWARN c\"}") else { panic!() };
+        assert!(error.cause().chain().ends_with("code 500: a [2Jb WARN c"), "{}", error.cause().chain());
     }
 }

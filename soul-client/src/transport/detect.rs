@@ -38,6 +38,9 @@ pub(super) async fn dialect(
         token = Some(session.token_instead_of(client, &refused).await?);
         first = Question { client, admin, token: token.as_ref() }.ask(paths::REGISTER_METADATA).await?;
     }
+    if let Some(token) = token.as_ref().filter(|_| first.is_of_an_admin() && !first.refuses_token()) {
+        token.prove();
+    }
     let question = Question { client, admin, token: token.as_ref() };
     if first.says_path_exists() {
         if token.is_none() && question.exists(soul::paths::OFFLINE).await? {
@@ -54,7 +57,7 @@ pub(super) async fn dialect(
 
 async fn soul(client: &reqwest::Client, admin: &str, token: Option<&Token>) -> Result<Dialect, SendError> {
     let question = Question { client, admin, token };
-    let answer = question.ask(soul::paths::SPRING_MVC_REGISTER).await?;
+    let mut answer = question.ask(soul::paths::SPRING_MVC_REGISTER).await?;
     if answer.says_path_exists() || (answer.status == 200 && answer.is_of_an_admin()) {
         return Ok(Dialect::Any);
     }
@@ -63,6 +66,7 @@ async fn soul(client: &reqwest::Client, admin: &str, token: Option<&Token>) -> R
         let why = "the admin wants a login: set `username` and `password`".to_owned();
         return Err(SendError::Refused(login_refused(what, why)));
     }
+    answer.hide(token);
     let why = format!("neither Soul nor ShenYu answers there: {}", answer.describe());
     Err(SendError::Unanswered(rejected(what, why)))
 }

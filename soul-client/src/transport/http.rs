@@ -113,7 +113,7 @@ impl Transport for HttpTransport {
         let Some(session) = session else {
             let answer = self.post(&url, &message, None).await?;
             let announced = answer.announces_offline();
-            answer.judge(&url)?;
+            answer.judge(&url, None)?;
             if let Some(takes) = self.farewells.get(admin) {
                 takes.store(announced, Ordering::Relaxed);
             }
@@ -123,11 +123,16 @@ impl Transport for HttpTransport {
         let token = session.token(&self.client).await?;
         let answer = self.post(&url, &message, Some(&token)).await?;
         if !answer.refuses_token() {
-            return answer.judge(&url);
+            token.prove();
+            return answer.judge(&url, Some(&token));
         }
         // The admin was restarted with another key, or the password was changed: once more, and then as it is.
         let token = session.token_instead_of(&self.client, &token).await?;
-        self.post(&url, &message, Some(&token)).await?.judge(&url)
+        let answer = self.post(&url, &message, Some(&token)).await?;
+        if !answer.refuses_token() {
+            token.prove();
+        }
+        answer.judge(&url, Some(&token))
     }
 
     fn takes_farewell(&self, admin: &str) -> bool {

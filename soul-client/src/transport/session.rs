@@ -1,13 +1,20 @@
 //! The session with one admin: a token, kept as long as it lives.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use reqwest::header::HeaderValue;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     SendError,
-    answer::{Answer, login_refused, rejected, unanswered},
+    answer::{Answer, login_refused, rejected, unanswered, words},
 };
 use crate::{
     error::{Error, Kind},
@@ -23,10 +30,13 @@ pub(crate) struct Credentials {
     pub(crate) password: Secret,
 }
 
-/// No two failed logins are closer than this, and refused ones move apart up to [`LONGEST_PAUSE`]: an account may
-/// be locked after too many, and every one stands in the admin's log.
+/// No two logins in vain are closer than this, and refused ones move apart up to [`LONGEST_PAUSE`]: an account may
+/// be locked after too many, and every one stands in the admin's log. In vain is also one whose token is no good.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// No token is kept longer.
+const LONGEST_LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A token is renewed when this part of its life is over.
 const RENEWED_AFTER: f64 = 0.9;
@@ -44,12 +54,24 @@ pub(crate) struct Session {
 struct State {
     token: Option<Token>,
     failure: Option<Failure>,
+    /// The last pause, from which the next one follows; zero once a token was taken.
+    pause: Duration,
+}
+
+impl State {
+    /// Lets nobody log in for a while.
+    fn fail(&mut self, error: SendError) {
+        self.pause = match &error {
+            SendError::Refused(_) => (self.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
+            SendError::Unanswered(_) => SHORTEST_PAUSE,
+        };
+        self.failure = Some(Failure { error, again_at: Instant::now() + self.pause });
+    }
 }
 
 /// What came of the last login.
 struct Failure {
     error: SendError,
-    pause: Duration,
     again_at: Instant,
 }
 
@@ -59,6 +81,8 @@ pub(crate) struct Token {
     header: HeaderValue,
     renew_at: Instant,
     ends_at: Instant,
+    /// The admin took it at least once.
+    proven: Arc<AtomicBool>,
     /// The answer had a time of expiry: ShenYu 2.5 and later.
     pub(crate) tells_expiry: bool,
     /// The answer had a client id: ShenYu 2.7 and later.
@@ -69,6 +93,29 @@ impl Token {
     pub(crate) fn header(&self) -> HeaderValue {
         self.header.clone()
     }
+
+    /// Notes that the admin took it.
+    pub(crate) fn prove(&self) {
+        self.proven.store(true, Ordering::Relaxed);
+    }
+
+    fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
+    }
+
+    /// Its text, to take it out of what is shown.
+    pub(super) fn text(&self) -> &str {
+        self.header.to_str().unwrap_or_default()
+    }
+}
+
+/// What is asked of a login.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// That it is taken.
+    Login,
+    /// A token, too.
+    Token,
 }
 
 /// What a login gave.
@@ -105,31 +152,34 @@ impl Session {
     }
 
     async fn current(&self, client: &reqwest::Client, refused: Option<&Token>) -> Result<Token, SendError> {
-        match self.enter_unless(client, refused).await? {
+        match self.enter_unless(client, refused, Need::Token).await? {
             LoggedIn::Token(token) => Ok(token),
-            LoggedIn::WithoutToken => {
-                let why = "the admin gave no token: is it one of Soul? set `dialect` to `any`, or to `auto`"
-                    .to_owned();
-                Err(SendError::Refused(login_refused(self.attempt(), why)))
-            }
+            LoggedIn::WithoutToken => Err(self.no_token()),
         }
     }
 
     /// As [`token`](Self::token), for an admin that may have none to give.
     pub(crate) async fn enter(&self, client: &reqwest::Client) -> Result<LoggedIn, SendError> {
-        self.enter_unless(client, None).await
+        self.enter_unless(client, None, Need::Login).await
     }
 
     async fn enter_unless(
         &self,
         client: &reqwest::Client,
         refused: Option<&Token>,
+        need: Need,
     ) -> Result<LoggedIn, SendError> {
         let mut state = self.state.lock().await;
-        if refused
-            .is_some_and(|refused| state.token.as_ref().is_some_and(|token| token.header == refused.header))
-        {
+        if state.token.as_ref().is_some_and(Token::is_proven) {
+            state.pause = Duration::ZERO;
+        }
+        let held =
+            |refused: &&Token| state.token.as_ref().is_some_and(|token| token.header == refused.header);
+        if let Some(refused) = refused.filter(held) {
             state.token = None;
+            if !refused.is_proven() {
+                state.fail(self.bad_token());
+            }
         }
         let now = Instant::now();
         let alive = state.token.clone().filter(|token| now < token.ends_at).map(LoggedIn::Token);
@@ -146,7 +196,10 @@ impl Session {
             (None, Some(_)) => LoginReason::Expiry,
             (None, None) => LoginReason::First,
         };
-        let result = self.log_in(client).await;
+        let result = match self.log_in(client).await {
+            Ok(LoggedIn::WithoutToken) if need == Need::Token => Err(self.no_token()),
+            other => other,
+        };
         self.meter.login(&self.admin, reason, &result);
         match result {
             Ok(logged_in) => {
@@ -157,13 +210,7 @@ impl Session {
                 Ok(logged_in)
             }
             Err(error) => {
-                let before = state.failure.take().map_or(Duration::ZERO, |failure| failure.pause);
-                let pause = match &error {
-                    SendError::Refused(_) => (before * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE),
-                    SendError::Unanswered(_) => SHORTEST_PAUSE,
-                };
-                state.failure =
-                    Some(Failure { error: error.clone(), pause, again_at: Instant::now() + pause });
+                state.fail(error.clone());
                 // What is left of its life is used.
                 alive.ok_or(error)
             }
@@ -219,7 +266,7 @@ impl Session {
             return Err(SendError::Unanswered(rejected(self.attempt(), why)));
         };
         if said.code != 200 {
-            let why = format!("{}; check `username` and `password`", said.describe());
+            let why = format!("{}; check `username` and `password`", self.harmless(said.describe()));
             return Err(SendError::Refused(login_refused(self.attempt(), why)));
         }
         let Some((login, text)) =
@@ -233,16 +280,39 @@ impl Session {
         };
         header.set_sensitive(true);
         let life = login.expired_time.filter(|&life| life > 0).unwrap_or(Login::DEFAULT_TOKEN_LIFE_MS);
-        // A year is long enough, and keeps the arithmetic safe.
-        let life = Duration::from_millis(life.unsigned_abs()).min(Duration::from_secs(365 * 24 * 60 * 60));
+        // A year is long enough, and keeps the arithmetic safe; one that is over at once would mean a login for each message.
+        let life = Duration::from_millis(life.unsigned_abs()).clamp(SHORTEST_PAUSE, LONGEST_LIFE);
         let now = Instant::now();
         Ok(LoggedIn::Token(Token {
             header,
             renew_at: now + life.mul_f64(RENEWED_AFTER),
             ends_at: now + life,
+            proven: Arc::default(),
             tells_expiry: login.expired_time.is_some(),
             tells_client_id: login.has_client_id,
         }))
+    }
+
+    fn no_token(&self) -> SendError {
+        let why = "the admin gave no token: is it one of Soul? set `dialect` to `any`, or to `auto`";
+        SendError::Refused(login_refused(self.attempt(), why.to_owned()))
+    }
+
+    fn bad_token(&self) -> SendError {
+        let why = "the admin refuses the token that it has just given: do several admins with keys of their own share \
+                   this address?";
+        SendError::Refused(login_refused(self.attempt(), why.to_owned()))
+    }
+
+    /// What an admin says of a login, unless it repeats the password.
+    fn harmless(&self, said: String) -> String {
+        let password = self.credentials.as_ref().map_or("", |credentials| credentials.password.expose());
+        let encoded: String = reqwest::Url::parse_with_params("http://a/", [("", password)]).map_or_else(
+            |_| String::new(),
+            |url| url.query().unwrap_or_default().trim_start_matches('=').to_owned(),
+        );
+        let repeats = [password, &encoded].into_iter().any(|form| !form.is_empty() && said.contains(form));
+        if repeats { "the admin says no, in words that hold the password".to_owned() } else { words(&said) }
     }
 
     fn attempt(&self) -> String {

@@ -1,6 +1,7 @@
 //! The life of a client: over a scripted transport and a paused clock, and over HTTP to an admin in this
 //! process.
 
+mod hostile;
 mod logged;
 mod over_http;
 mod rounds;

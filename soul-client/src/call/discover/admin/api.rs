@@ -146,8 +146,12 @@ impl AdminApi {
             let fresh = fresh
                 .map_err(|error| DiscoverError::new(attempt()).with_source(Arc::clone(error.cause())))?;
             response = with(request(), Some(&fresh)).send().await.map_err(failed)?;
+            token = Some(fresh);
         }
         let status = response.status();
+        if let Some(token) = token.filter(|_| status == StatusCode::OK) {
+            token.prove();
+        }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > ANSWER_LIMIT {
