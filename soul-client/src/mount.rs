@@ -158,10 +158,24 @@ fn axum_path(path: &str) -> Result<String, &'static str> {
             _ if segment.contains(['{', '}', '*']) || segment.starts_with(':') => {
                 return Err("a segment is a variable or it is none, as in `/order/{id}`");
             }
-            _ => segment.to_owned(),
+            _ => encoded(segment),
         });
     }
     Ok(written.join("/"))
+}
+
+/// As it stands in the first line of a request, which is what a router compares with.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut written = String::with_capacity(path.len());
+    for letter in path.chars() {
+        if letter.is_ascii_graphic() {
+            written.push(letter);
+        } else {
+            let mut bytes = [0; 4];
+            letter.encode_utf8(&mut bytes).bytes().for_each(|byte| written.push_str(&format!("%{byte:02X}")));
+        }
+    }
+    written
 }
 
 fn is_name(text: &str) -> bool {
@@ -208,6 +222,8 @@ mod tests {
             ("/order/:id", Ok("/order/{id}")),
             ("/find/**", Ok("/find/{*rest}")),
             ("/find/*rest", Ok("/find/{*rest}")),
+            ("/订单/{编号}", Ok("/%E8%AE%A2%E5%8D%95/{编号}")),
+            ("/a b/%41", Ok("/a%20b/%41")),
             ("/find/{*all}", Ok("/find/{*all}")),
             ("/a/*/b", Ok("/a/{p2}/b")),
             ("/a/", Ok("/a/")),

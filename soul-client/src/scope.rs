@@ -134,23 +134,24 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
     /// # Panics
     /// As [`Router::nest`], when both have a handler for one path and method.
     pub fn nest(mut self, prefix: &str, inner: Self) -> Self {
-        let segments = || prefix.trim_end_matches('/').split('/').skip(1);
-        if prefix.trim_end_matches('/').is_empty() {
+        let text = prefix.trim_end_matches('/');
+        if text.is_empty() {
             return self.merge(inner);
         }
         if !prefix.starts_with('/') {
             self.problem("prefix", format!("`{prefix}` must start with `/`: write `/{prefix}`"));
             return self;
         }
-        if !segments().all(is_literal_or_variable) {
+        if !text.split('/').skip(1).all(is_literal_or_variable) {
             let text = format!(
                 "`{prefix}` cannot be nested at: a segment of a prefix is a text or a variable as `{{name}}`, no wildcard"
             );
             self.problem("prefix", text);
             return self;
         }
-        self.router = self.router.nest(prefix, inner.router);
-        self.classes.extend(ClassDeclarations(inner.classes).nested(prefix).0);
+        let prefix = if text == prefix { text.to_owned() } else { format!("{text}/") };
+        self.router = self.router.nest(&mount::encoded(&prefix), inner.router);
+        self.classes.extend(ClassDeclarations(inner.classes).nested(&prefix).0);
         self.problems.extend(inner.problems);
         self
     }
@@ -327,6 +328,16 @@ mod tests {
         assert_eq!(registered(Scope::new().nest("/", root()), Dialect::Any), ["/shop/"]);
     }
 
+    #[tokio::test]
+    async fn what_is_nested_oddly_is_served_where_it_is_registered() {
+        for prefix in
+            ["", "/", "/v1", "/v1/", "/v1//", "/{tenant}", "/{tenant}/", "/a/{tenant}/b", "/订单", "/订单/"]
+        {
+            let scope = Scope::<u8>::new().nest(prefix, Scope::mounted_of(&all())).with_state(7);
+            assert_eq!(unserved(scope).await, [], "{prefix}");
+        }
+    }
+
     #[test]
     fn mistakes_are_told_together_at_the_end() {
         let empty = || Scope::<()>::new();
@@ -355,9 +366,9 @@ mod tests {
             ("", "/"),
             ("/", "/"),
             ("//", "/"),
-            ("/v1/", "/v1"),
-            ("/v1//", "/v1"),
-            ("/{a}/", "/{a}"),
+            ("/v1/", "/v1/"),
+            ("/v1//", "/v1/"),
+            ("/{a}/", "/{a}/"),
             ("/{a-b}", "/{a-b}"),
             ("/a:b", "/a:b"),
             ("/%7B", "/%7B"),

@@ -111,13 +111,24 @@ impl ClassDeclarations {
     /// ```
     #[must_use]
     pub fn nested(mut self, prefix: &str) -> Self {
-        let prefix = prefix.trim_end_matches('/');
-        if !prefix.is_empty() {
-            let pattern = template::pattern(prefix).unwrap_or_else(|_| prefix.to_owned());
-            self.0.iter_mut().for_each(|class| class.nest(prefix, &pattern));
+        let text = prefix.trim_end_matches('/');
+        if !text.is_empty() {
+            let pattern = template::pattern(text).unwrap_or_else(|_| text.to_owned());
+            let prefix = Prefix { text, pattern: &pattern, slash: if text == prefix { "" } else { "/" } };
+            self.0.iter_mut().for_each(|class| class.nest(&prefix));
         }
         self
     }
+}
+
+/// What declarations are nested at.
+struct Prefix<'a> {
+    /// Without a slash at its end.
+    text: &'a str,
+    /// The same for admins that know no variables.
+    pattern: &'a str,
+    /// The slash that stood there.
+    slash: &'a str,
 }
 
 impl ClassDeclaration {
@@ -129,28 +140,30 @@ impl ClassDeclaration {
 
     /// A class that stands for all its routes gets the prefix itself. Otherwise its routes get the class's path, too:
     /// with a wildcard in the prefix the class would become one that stands for all.
-    fn nest(&mut self, prefix: &str, pattern: &str) {
+    fn nest(&mut self, prefix: &Prefix<'_>) {
         let Some(class) = &mut self.annotation else {
-            self.routes.iter_mut().for_each(|route| route.nest(prefix, pattern, ""));
+            self.routes.iter_mut().for_each(|route| route.nest(prefix, ""));
             return;
         };
         if is_pattern(&class.path) {
-            class.path = [pattern, &class.path].concat().into();
+            class.path = [prefix.pattern, &class.path].concat().into();
             return;
         }
         let path = std::mem::take(&mut class.path);
-        self.routes.iter_mut().for_each(|route| route.nest(prefix, pattern, &path));
+        self.routes.iter_mut().for_each(|route| route.nest(prefix, &path));
     }
 }
 
 impl Attributes {
-    fn nest(&mut self, prefix: &str, pattern: &str, class: &str) {
-        let (prefix, whole) = if self.mounted {
-            (prefix, template::join(&[class, &self.path]))
+    fn nest(&mut self, prefix: &Prefix<'_>, class: &str) {
+        let (text, whole) = if self.mounted {
+            (prefix.text, template::join(&[class, &self.path]))
         } else {
-            (pattern, [class, &self.path].concat())
+            (prefix.pattern, [class, &self.path].concat())
         };
-        self.path = if whole == "/" { prefix.to_owned() } else { [prefix, &whole].concat() }.into();
+        // As a router does: the root is the prefix as it was written.
+        let whole = if whole == "/" { prefix.slash } else { &whole };
+        self.path = [text, whole].concat().into();
     }
 }
 
@@ -188,6 +201,8 @@ mod tests {
             (class("/order", mounted("save")), "/api", "/api/order/save"),
             (class("", Attributes::new("/")), "/api", "/api"),
             (class("", mounted("/")), "/api", "/api"),
+            (class("", mounted("/")), "/api/", "/api/"),
+            (class("", Attributes::new("/")), "/api/", "/api/"),
             (class("/order", mounted("/")), "/api", "/api/order/"),
             (class("/order", Attributes::new("/save")), "/{tenant}", "/*/order/save"),
             (class("/order", mounted("/{id}")), "/a/{tenant}", "/a/{tenant}/order/{id}"),

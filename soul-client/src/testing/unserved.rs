@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use crate::{
     Scope,
-    mount::join,
+    mount::{encoded, join},
     route::{Collected, Place},
 };
 
@@ -59,7 +59,8 @@ async fn unserved_paths(
     mut router: Router,
     routes: impl Iterator<Item = (String, Place)>,
 ) -> Vec<(String, Place)> {
-    let nothing = ask(&mut router, "/is-it-served-19d1d0b1").await;
+    // Deeper than any route, so that a variable does not stand for it.
+    let nothing = ask(&mut router, &"/is-it-served-19d1d0b1".repeat(20)).await;
     let mut missing = Vec::new();
     for (path, place) in routes {
         let answer = ask(&mut router, &example(&path)).await;
@@ -93,7 +94,7 @@ fn example(path: &str) -> String {
     let segment = |segment: &str| match segment {
         "**" => "x/y".to_owned(),
         segment if segment.starts_with([':', '*', '{']) => "x".to_owned(),
-        segment => segment.replace('*', "x"),
+        segment => encoded(&segment.replace('*', "x")),
     };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
@@ -136,6 +137,23 @@ mod tests {
         let routes = [Route::new(Annotation::new("/a")), Route::new(Annotation::new("/lost"))];
         let missing = unserved_of(router, &Collected::group([], routes)).await;
         assert_eq!(missing.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), ["/lost"]);
+    }
+
+    #[tokio::test]
+    async fn variable_at_the_root_hides_nothing_and_stands_for_itself() {
+        let router = Router::new().route("/{tenant}", get(async || "t")).route("/a/b", get(async || "b"));
+        let routes = ["/{tenant}", "/a/b", "/lost/b"];
+        let routes = routes.map(|path| Route::new(Annotation::new(path)));
+        let missing = unserved_of(router, &Collected::group([], routes)).await;
+        let paths: Vec<_> = missing.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["/lost/b"]);
+    }
+
+    #[tokio::test]
+    async fn letters_that_no_request_has_are_not_served() {
+        let router = Router::new().route("/订单", get(async || "never"));
+        let routes = [Route::new(Annotation::new("/订单"))];
+        assert_eq!(unserved_of(router, &Collected::group([], routes)).await.len(), 1);
     }
 
     #[tokio::test]
