@@ -237,7 +237,10 @@ impl Reader<'_> {
                 keys::nearest(&name).map_or(String::new(), |key| format!(" such as `{}`", key.example));
             self.diag.at(
                 shown,
-                format_args!("expected `key = value`{nearest}; the keys are {}", keys::expected()),
+                format_args!(
+                    "expected `key = value`{nearest}, or a method such as `get`; the keys are {}",
+                    keys::expected()
+                ),
             );
             return;
         };
