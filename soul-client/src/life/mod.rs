@@ -182,7 +182,7 @@ impl Life {
             return leave(&client, server, &stop, &mut signals, times).await;
         };
         tracing::warn!("the server has ended by itself");
-        say_goodbye(&client).await;
+        say_goodbye_until(&client, Instant::now() + times.all, &mut signals).await;
         ended.map_err(failed)
     }
 }
@@ -226,7 +226,11 @@ where
         }
     };
     tokio::select! {
-        ended = &mut server => return ended.map_err(failed),
+        // It heard of the signal by itself: the admins are told all the same.
+        ended = &mut server => {
+            say_goodbye_until(client, deadline, signals).await;
+            return ended.map_err(failed);
+        }
         () = goodbye => {}
         () = tokio::time::sleep_until(deadline) => {}
         () = signals.again() => tracing::warn!("stopping at once, by a second signal"),
@@ -241,6 +245,15 @@ where
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// No longer than until `deadline`, or another signal.
+async fn say_goodbye_until(client: &SoulClient, deadline: Instant, signals: &mut Signals) {
+    tokio::select! {
+        () = say_goodbye(client) => {}
+        () = tokio::time::sleep_until(deadline) => {}
+        () = signals.again() => tracing::warn!("stopping at once, by a second signal"),
+    }
 }
 
 /// What goes wrong here stands in the log already.

@@ -162,6 +162,50 @@ async fn server_that_fails_takes_the_instance_out() {
     assert!(admin.instances().is_empty());
 }
 
+#[tokio::test]
+async fn server_that_hears_of_the_signal_first_does_not_cut_the_farewell_short() {
+    let admin = admin().await;
+    let routes = [Route::new(Annotation::new("/fast"))];
+    let client = SoulClient::builder(config(&admin).build().unwrap()).routes(routes);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let (life, server) = (stop.clone().cancelled_owned(), stop.clone().cancelled_owned());
+    let signal = async {
+        while admin.instances().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        admin.script(|_| Reply::UsualAfter(Duration::from_millis(100)));
+        stop.cancel();
+    };
+    let life = Life::of(client).until(life).serve_with("127.0.0.1:3000".parse().unwrap(), |_| async {
+        server.await;
+        Ok::<_, Error>(())
+    });
+    let (ended, ()) = tokio::join!(life, signal);
+    ended.unwrap();
+    assert!(admin.instances().is_empty());
+}
+
+#[tokio::test]
+async fn server_that_fails_while_the_admin_hangs_ends_in_time() {
+    let admin = admin().await;
+    let minute = Duration::from_secs(60);
+    let config = config(&admin).offline_timeout(minute).stop_timeout(Duration::from_millis(300));
+    let client = SoulClient::builder(config.build().unwrap()).routes([Route::new(Annotation::new("/fast"))]);
+    let registered = async {
+        while admin.instances().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        admin.script(|_| Reply::Hang);
+    };
+    let life = Life::of(client).until(std::future::pending());
+    let life = life.serve_with("127.0.0.1:3000".parse().unwrap(), |_| async {
+        registered.await;
+        Err::<(), _>("no more files")
+    });
+    let ended = tokio::time::timeout(LIMIT, life).await.expect("a bounded end");
+    assert_eq!(ended.unwrap_err().chain(), "serve requests: no more files");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn terminate_ends_it_and_a_second_one_at_once() {
