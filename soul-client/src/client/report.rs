@@ -16,12 +16,13 @@ pub(super) struct Reporter {
     admins: String,
     failed_rounds: u32,
     said_registered: bool,
+    said_dialect: Option<Dialect>,
 }
 
 impl Reporter {
     pub(super) fn new(admins: &[(usize, String)]) -> Self {
         let admins = admins.iter().map(|(_, url)| url.as_str()).collect::<Vec<_>>().join(", ");
-        Self { admins, failed_rounds: 0, said_registered: false }
+        Self { admins, failed_rounds: 0, said_registered: false, said_dialect: None }
     }
 
     /// What is announced to whom, once for each address.
@@ -81,9 +82,13 @@ impl Reporter {
         self.failed_rounds = 0;
     }
 
-    /// What an admin turned out to speak.
-    pub(super) fn detected(&self, dialect: Dialect) {
-        tracing::info!(admins = self.admins, %dialect, "found out what the admin is");
+    /// What an admin turned out to speak. It is asked anew after each failure, and mostly is what it was.
+    pub(super) fn detected(&mut self, dialect: Dialect) {
+        if self.said_dialect.replace(dialect) == Some(dialect) {
+            tracing::debug!(admins = self.admins, %dialect, "found out that the admin is what it was");
+        } else {
+            tracing::info!(admins = self.admins, %dialect, "found out what the admin is");
+        }
     }
 
     /// A heartbeat did not arrive; what follows is a registration, which has its own words.

@@ -17,6 +17,7 @@ use super::{
     LISTENER, builder, config,
     scripted::{Reply, Scripted},
 };
+use crate::Dialect;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -115,5 +116,24 @@ async fn failures_are_logged_first_then_rarely_then_the_recovery() {
         lines[0].starts_with("WARN not registered: scripted") && lines[0].contains(" rounds=1 "),
         "{lines:#?}"
     );
+    client.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn admin_that_answers_questions_and_takes_nothing_for_an_hour_is_told_of_rarely() {
+    let _second = tracing::Dispatch::new(Log::default());
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let transport = Scripted::new(|_| Reply::Silence);
+    let client = builder(config().admin_url("http://one").admin_url("http://two").dialect(Dialect::Auto))
+        .start_over(transport, fastrand::Rng::with_seed(7), LISTENER)
+        .unwrap();
+    tokio::time::sleep(3600 * SECOND).await;
+    let lines = log.take();
+    for admin in ["one", "two"] {
+        let of = |what: &str| lines.iter().filter(|line| line.contains(admin) && line.contains(what)).count();
+        let told = [of("found out"), of("registering with"), of("not registered"), of("")];
+        assert_eq!(told, [1, 1, 8, 10], "{lines:#?}");
+    }
     client.shutdown().await;
 }
