@@ -39,12 +39,8 @@ pub(super) fn read(path: &Path) -> ClientConfigBuilder {
 pub(crate) fn pairs(path: &Path, text: &str) -> Result<Vec<(String, String)>, String> {
     let shown = path.display();
     let is_toml = path.extension().is_some_and(|ending| ending == "toml");
-    let value: Result<serde_json::Value, String> = if is_toml {
-        toml::from_str(text).map_err(|error| error.to_string())
-    } else {
-        serde_saphyr::from_str(text).map_err(|error| error.to_string())
-    };
-    let value = value.map_err(|error| format!("`{shown}` cannot be read: {}", error.trim_end()))?;
+    let value = value(text, if is_toml { Format::Toml } else { Format::Yaml });
+    let value = value.map_err(|error| format!("`{shown}` cannot be read: {error}"))?;
     let resolved = |entry: flat::Entry| {
         let value = flat::resolve(&entry.value, &|name: &str| std::env::var(name).ok());
         let unset = |variable| {
@@ -62,21 +58,25 @@ pub(super) fn parse(
     name: &str,
     lookup: impl Fn(&str) -> Option<String>,
 ) -> ClientConfigBuilder {
-    // Neither error repeats lines of the file: one of them may hold a password.
-    let value: Result<serde_json::Value, String> = match format {
+    match value(text, format) {
+        Ok(value) => keys::settings(flat::flatten(&value), name, lookup),
+        Err(error) => {
+            let kind = if format == Format::Yaml { "YAML" } else { "TOML" };
+            unreadable(format!("`{name}` is no {kind}: {error}"))
+        }
+    }
+}
+
+/// What a text says. Neither error repeats lines of it: one of them may hold a password.
+fn value(text: &str, format: Format) -> Result<serde_json::Value, String> {
+    let value: Result<_, String> = match format {
         Format::Yaml => serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string()),
         Format::Toml => toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             format!("{} (line {})", error.message(), before.split('\n').count())
         }),
     };
-    match value {
-        Ok(value) => keys::settings(flat::flatten(&value), name, lookup),
-        Err(error) => {
-            let kind = if format == Format::Yaml { "YAML" } else { "TOML" };
-            unreadable(format!("`{name}` is no {kind}: {}", error.trim_end()))
-        }
-    }
+    value.map_err(|error| error.trim_end().to_owned())
 }
 
 fn unreadable(text: String) -> ClientConfigBuilder {

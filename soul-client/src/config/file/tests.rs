@@ -169,6 +169,13 @@ fn text_that_cannot_be_read_is_not_repeated() {
         let told = problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n");
         assert!(told.contains(line) && told.contains("application.yml"), "{told}");
         assert!(!told.contains("geheim"), "{told}");
+        #[cfg(feature = "call")]
+        {
+            let path = std::path::Path::new(if format == Format::Toml { "a.toml" } else { "a.yml" });
+            let told = super::pairs(path, text).unwrap_err();
+            assert!(told.contains(line) && told.contains(path.to_str().unwrap()), "{told}");
+            assert!(!told.contains("geheim"), "{told}");
+        }
     }
 }
 
