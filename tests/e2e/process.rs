@@ -91,6 +91,8 @@ async fn a_gateway_that_waits_for_its_first_configuration_ends_at_a_signal_too()
         &nobody,
         "--gateway-listen",
         &free(),
+        "--status-listen",
+        &free(),
     ]);
     // Its handler stands before the first log line is written; nothing else tells that it has begun to wait.
     running.logged("no configuration").await;
