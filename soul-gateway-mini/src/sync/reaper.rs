@@ -20,6 +20,8 @@ pub(super) struct Reaper(mpsc::UnboundedSender<Replaced>);
 impl Reaper {
     /// Starts the task that does it; it ends with the reaper.
     pub(super) fn start(tasks: &TaskTracker) -> Self {
+        // Without a bound: there is one entry a change, taking one apart is quicker than making its successor, and who replaces
+        // a configuration must not wait for the requests that hold it.
         let (sender, receiver) = mpsc::unbounded_channel();
         tasks.spawn(reap(receiver));
         Self(sender)

@@ -76,6 +76,12 @@ impl FromStr for AdminUrl {
         if url.scheme() != "http" {
             return Err(BadValue(format!("scheme `{}` is not supported; {URL_EXAMPLE}", url.scheme())));
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            // The address stands in logs and in `/status`, and nobody would be logged in by it.
+            return Err(BadValue(format!(
+                "a gateway logs in nowhere, leave out user and password; {URL_EXAMPLE}"
+            )));
+        }
         if url.host().is_none() || url.query().is_some() || url.fragment().is_some() {
             return Err(BadValue::new(URL_EXAMPLE));
         }
@@ -171,6 +177,9 @@ mod tests {
             ["https://10.0.0.7:9095", "ftp://x", "http://", "http://a:99999", "http://a/?x=1", "http://a/#x"]
         {
             assert!(refusal::<AdminUrl>(text).contains("expected `http://HOST:PORT`"), "{text}");
+        }
+        for text in ["http://root:geheim@a:9095", "http://root@a:9095", "http://:geheim@a:9095"] {
+            assert!(refusal::<AdminUrl>(text).contains("leave out user and password"), "{text}");
         }
     }
 }
