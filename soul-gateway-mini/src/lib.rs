@@ -8,6 +8,7 @@ pub mod model;
 pub mod sync;
 
 mod causes;
+mod clock;
 mod dial;
 #[cfg(test)]
 mod exposition;

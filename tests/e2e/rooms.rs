@@ -24,13 +24,14 @@ const PURE: [&str; 6] = [
 ];
 
 /// What only I/O, clocks and looks at the machine are made of.
-const IMPURE: [&str; 10] = [
+const IMPURE: [&str; 11] = [
     "tokio::",
     "std::fs",
     "std::net::Tcp",
     "UdpSocket",
     "SystemTime::now",
     "Instant::now",
+    "crate::clock",
     "std::thread",
     "thread::spawn",
     "available_parallelism",

@@ -1,10 +1,8 @@
-//! The wall clock, given to the parts that need it so that a test can give another.
+//! The clock of the admin, given to the parts that need it so that a test can give another.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{fmt, sync::Arc};
+
+use crate::clock;
 
 /// A source of the time in milliseconds since the epoch.
 #[derive(Clone)]
@@ -13,10 +11,7 @@ pub(crate) struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 impl Clock {
     /// The system's clock; 0 before the epoch.
     pub(crate) fn system() -> Self {
-        Self(Arc::new(|| {
-            let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
-        }))
+        Self(Arc::new(clock::now_ms))
     }
 
     /// A clock made of a function.

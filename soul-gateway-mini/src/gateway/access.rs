@@ -18,7 +18,7 @@ use std::{
 
 use http::{Method, StatusCode, Uri};
 
-use super::plugin::divide::now_ms;
+use crate::clock::now_ms;
 
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 32 * 1024;

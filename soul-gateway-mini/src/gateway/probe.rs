@@ -12,8 +12,8 @@ use tokio::{
     time::{MissedTickBehavior, interval_at, timeout},
 };
 
-use super::plugin::divide::now_ms;
 use crate::{
+    clock::now_ms,
     dial::{self, Dialer},
     sync::{ConfigSync, Destination, Snapshot},
 };

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::plugin::divide::now_ms;
-use crate::sync::ConfigSync;
+use crate::{clock::now_ms, sync::ConfigSync};
 
 /// Health counts at once even without this; it makes choices even again. Where nothing changed, a round is a few reads for
 /// each selector that has policies.

@@ -27,9 +27,12 @@ use super::{
     Requests,
     lane::Lane,
     metrics::{self, Metrics},
-    plugin::divide::{Selector, now_ms},
+    plugin::divide::Selector,
 };
-use crate::sync::{ConfigSync, Refused, Snapshot, SyncStatus};
+use crate::{
+    clock::now_ms,
+    sync::{ConfigSync, Refused, Snapshot, SyncStatus},
+};
 
 /// What the answers are made of.
 #[derive(Clone)]

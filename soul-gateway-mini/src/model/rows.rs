@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 /// How far ahead the order of the other list is followed; rows that moved farther are looked up.
 const AHEAD: usize = 8;
 
-/// Where a row is in memory. It is that row's alone for as long as somebody holds the row.
+/// Where a row, or whatever is shared, is in memory. It is that one's alone for as long as somebody holds it.
 pub(crate) fn address<D>(row: &Arc<D>) -> usize {
     Arc::as_ptr(row).addr()
 }

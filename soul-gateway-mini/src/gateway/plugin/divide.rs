@@ -1,15 +1,13 @@
 //! Plugin `divide`, code 50: the service, the rule and the upstream of a request (specification, section 6).
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use soul_client::balance::{Key, Outcome, Pick, PickContext, Tried, Verdict};
 use tokio::time::Instant;
 
 use crate::{
+    clock::now_ms,
     gateway::error::Refusal,
     model::{
         DIVIDE,
@@ -156,12 +154,6 @@ impl<'s> Candidates<'s> {
         self.current = Some(Candidate { destination, pick, chosen: Instant::now() });
         true
     }
-}
-
-/// Milliseconds since the epoch.
-pub(in crate::gateway) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,14 +1,9 @@
 //! What the gateway keeps for the selectors and rules of `divide`: their handles, parsed and prepared.
 
-use std::{
-    cell::OnceCell,
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{cell::OnceCell, collections::HashMap, sync::Arc, time::Duration};
 
 use soul_client::{
-    balance::{Member, SetSettings, Upstream, UpstreamSet, UpstreamState, Way},
+    balance::{Member, SetSettings, Upstream, UpstreamSet, Way},
     wire::{
         gson,
         soul::{ConfigGroup, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
@@ -20,7 +15,11 @@ use super::{
     label,
     stats::{SelectorStats, StatusStats},
 };
-use crate::{model::matching::PluginTable, sync::Refused};
+use crate::{
+    clock::now_ms,
+    model::{address, matching::PluginTable},
+    sync::Refused,
+};
 
 /// The selectors and rules of `divide`.
 pub(crate) type DivideTable = PluginTable<DivideSelector, DivideRule>;
@@ -51,14 +50,9 @@ impl DivideSelector {
 
     /// Where the requests for one of its upstreams go.
     pub(crate) fn destination(&self, member: &Member) -> Option<&Arc<Destination>> {
-        let place =
-            self.destinations.binary_search_by_key(&memory_address(member.state()), |(key, _)| *key).ok()?;
+        let place = self.destinations.binary_search_by_key(&address(member.state()), |(key, _)| *key).ok()?;
         self.destinations.get(place).map(|(_, destination)| destination)
     }
-}
-
-fn memory_address(state: &Arc<UpstreamState>) -> usize {
-    Arc::as_ptr(state).addr()
 }
 
 /// How a rule's requests are served.
@@ -117,12 +111,8 @@ impl<'p> Destinations<'p> {
         let upstreams =
             UpstreamSet::build_with(upstreams, previous.map(|p| &p.upstreams), settings, now_ms());
         let destinations: Vec<Arc<Destination>> = destinations;
-        let mut destinations: Vec<_> = upstreams
-            .members()
-            .iter()
-            .map(|member| memory_address(member.state()))
-            .zip(destinations)
-            .collect();
+        let mut destinations: Vec<_> =
+            upstreams.members().iter().map(|member| address(member.state())).zip(destinations).collect();
         destinations.sort_by_key(|(key, _)| *key);
         let stats = previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats));
         DivideSelector { upstreams, destinations: destinations.into(), stats, refused: refused.into() }
@@ -196,11 +186,6 @@ pub(super) fn missing(table: &DivideTable) -> HashMap<String, Vec<Way>> {
         }
     }
     missing
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A timeout that could never be met, 0 or less, is Soul's default instead.
