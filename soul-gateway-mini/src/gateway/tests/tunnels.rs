@@ -88,15 +88,18 @@ async fn bytes_go_both_ways_until_both_sides_have_ended() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_ends_the_tunnel_and_so_does_silence() {
+    // Long against what a busy machine adds to a pause.
+    const IDLE: Duration = Duration::from_millis(1500);
+
     let (running, upstream) = echo().await;
     drop(changed(&running).await);
     within(upstream).await.unwrap();
 
-    let config = GatewayConfig { tunnel_idle_timeout: Duration::from_millis(150), ..config() };
+    let config = GatewayConfig { tunnel_idle_timeout: IDLE, ..config() };
     let (running, upstream) = echo_with(config).await;
     let mut wire = changed(&running).await;
     for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(75)).await;
+        tokio::time::sleep(IDLE / 3).await;
         wire.send("x").await;
         reads(&mut wire, b"x").await;
     }
