@@ -6,6 +6,7 @@ mod check;
 mod env;
 #[cfg(feature = "file")]
 mod file;
+mod resolve;
 
 use std::{path::PathBuf, time::Duration};
 
