@@ -163,19 +163,24 @@ impl Error {
     /// ```
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            // Some libraries repeat their cause in their own text; once is enough.
-            let piece = error.to_string();
-            if !text.ends_with(&piece) {
-                text.push_str(": ");
-                text.push_str(&piece);
-            }
-            cause = error.source();
-        }
-        text
+        chain(self)
     }
+}
+
+/// An error and its causes in one line, joined by `: `.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // Some libraries repeat their cause in their own text; once is enough.
+        let piece = error.to_string();
+        if !text.ends_with(&piece) {
+            text.push_str(": ");
+            text.push_str(&piece);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl fmt::Display for Error {

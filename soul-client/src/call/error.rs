@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
+use crate::error::chain;
+
 type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
 /// What became of a call that has no answer.
@@ -175,17 +177,7 @@ impl CallError {
     /// The error and its causes in one line, joined by `: `.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let piece = error.to_string();
-            if !text.ends_with(&piece) {
-                text.push_str(": ");
-                text.push_str(&piece);
-            }
-            cause = error.source();
-        }
-        text
+        chain(self)
     }
 }
 

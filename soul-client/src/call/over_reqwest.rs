@@ -18,7 +18,7 @@ use super::{
     config::{Effective, HostHeader},
     uri::reconstruct_uri,
 };
-use crate::balance::Upstream;
+use crate::{balance::Upstream, transport};
 
 /// What is done with the builder of every client: certificates, proxies, protocols.
 pub(super) type Customise = Arc<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>;
@@ -73,7 +73,7 @@ impl Clients {
         let mut builder = Client::builder();
         #[cfg(feature = "rustls")]
         if !way.tls
-            && let Some(tls) = trusting_nobody()
+            && let Some(tls) = transport::trusting_nobody()
         {
             builder = builder.tls_backend_preconfigured(tls);
         }
@@ -86,7 +86,7 @@ impl Clients {
             .retry(reqwest::retry::never())
             // Another service in the same network must not be called through a proxy that happens to stand in the environment.
             .no_proxy()
-            .user_agent(concat!("soul-client/", env!("CARGO_PKG_VERSION")));
+            .user_agent(transport::USER_AGENT);
         if let Some(place) = &way.pinned {
             builder = builder.dns_resolver(Pinned(place.clone()));
         }
@@ -107,14 +107,6 @@ impl fmt::Debug for Clients {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner).len();
         f.debug_struct("Clients").field("made", &made).finish_non_exhaustive()
     }
-}
-
-/// For a client that speaks no TLS.
-#[cfg(feature = "rustls")]
-fn trusting_nobody() -> Option<rustls::ClientConfig> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    builder.ok().map(|b| b.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
 /// Resolves every name to one place.

@@ -15,7 +15,7 @@ use reqwest::{
 };
 
 use super::{
-    Message, SendError, Transport,
+    Message, SendError, Transport, USER_AGENT,
     answer::{Answer, unanswered},
     detect,
     session::{Session, Token},
@@ -70,7 +70,7 @@ impl HttpTransport {
             .timeout(config.request_timeout())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .pool_max_idle_per_host(config.concurrency())
-            .user_agent(concat!("soul-client/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .build()
             .map_err(|error| Error::new(Kind::Config, "build the HTTP client").with_source(error))?;
         let meter = Meter::new(config);

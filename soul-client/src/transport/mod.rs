@@ -21,8 +21,13 @@ pub(crate) use http::HttpTransport;
 pub(crate) use session::Credentials;
 #[cfg(feature = "call")]
 pub(crate) use session::{LoggedIn, Token};
+#[cfg(all(feature = "call", feature = "rustls"))]
+pub(crate) use tls::trusting_nobody;
 
 use crate::{error::Error, plan::Dialect};
+
+/// What every HTTP client of this crate calls itself.
+pub(crate) const USER_AGENT: &str = concat!("soul-client/", env!("CARGO_PKG_VERSION"));
 
 /// What is posted.
 #[derive(Clone, Debug)]

@@ -51,6 +51,15 @@ pub(super) fn config(settings: &config::ClientConfig) -> Result<ClientConfig, Er
     Ok(tls)
 }
 
+/// For a client that speaks no TLS: what the system trusts need not be read for it, and may be missing. `None` never happens with
+/// the versions that are built in.
+#[cfg(feature = "call")]
+pub(crate) fn trusting_nobody() -> Option<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    builder.ok().map(|b| b.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
 /// Not "dangerous" at all: rustls calls every verifier but its own so.
 fn system(provider: Arc<CryptoProvider>) -> Result<Verifier, rustls::Error> {
     Verifier::new(provider)

@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, fmt};
 
+use crate::error::chain;
+
 type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
 /// Why the upstreams of a service are not known.
@@ -47,17 +49,7 @@ impl DiscoverError {
     /// The error and its causes in one line, joined by `: `.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let piece = error.to_string();
-            if !text.ends_with(&piece) {
-                text.push_str(": ");
-                text.push_str(&piece);
-            }
-            cause = error.source();
-        }
-        text
+        chain(self)
     }
 }
 

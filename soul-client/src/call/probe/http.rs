@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, sync::OnceLock, time::Duration};
 use reqwest::{Client, Method, header, redirect};
 
 use super::{CheckError, Checked, HealthCheck, Probing};
-use crate::{balance::Upstream, call::discover::BoxFuture};
+use crate::{balance::Upstream, call::discover::BoxFuture, transport};
 
 /// Passes if a request is answered with an expected status and, if one is expected, a body. Each check has a connection of its own, and a
 /// redirect is not followed but an answer like any other.
@@ -147,7 +147,7 @@ fn make(is_tls: bool) -> reqwest::Result<Client> {
     let mut builder = Client::builder();
     // What the system trusts is only looked at for TLS.
     #[cfg(feature = "rustls")]
-    if !is_tls && let Some(tls) = trusting_nobody() {
+    if !is_tls && let Some(tls) = transport::trusting_nobody() {
         builder = builder.tls_backend_preconfigured(tls);
     }
     let _ = is_tls;
@@ -157,15 +157,8 @@ fn make(is_tls: bool) -> reqwest::Result<Client> {
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .pool_max_idle_per_host(0)
-        .user_agent(concat!("soul-client/", env!("CARGO_PKG_VERSION")))
+        .user_agent(transport::USER_AGENT)
         .build()
-}
-
-#[cfg(feature = "rustls")]
-fn trusting_nobody() -> Option<rustls::ClientConfig> {
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    builder.ok().map(|b| b.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
 #[cfg(test)]
