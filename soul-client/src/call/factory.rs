@@ -110,24 +110,23 @@ impl ClientFactory {
     }
 
     /// A GET of an address, `lb://orders/api/hello`.
-    pub fn get(&self, address: &str) -> CallRequest {
+    pub fn get(&self, address: impl Into<String>) -> CallRequest {
         self.request(Method::GET, address)
     }
 
     /// A POST to an address.
-    pub fn post(&self, address: &str) -> CallRequest {
+    pub fn post(&self, address: impl Into<String>) -> CallRequest {
         self.request(Method::POST, address)
     }
 
     /// A request of any method to an address. What is wrong with the address is told when it is sent.
-    pub fn request(&self, method: Method, address: &str) -> CallRequest {
-        match ServiceUri::parse(address) {
-            Ok(uri) => CallRequest::new(self.client(uri.service()), method, address.to_owned(), None),
-            Err(error) => {
-                let error = CallError::new(CallErrorKind::InvalidUri, "").with_source(error);
-                CallRequest::new(Err(error), method, address.to_owned(), None)
-            }
-        }
+    pub fn request(&self, method: Method, address: impl Into<String>) -> CallRequest {
+        let address = address.into();
+        let client = match ServiceUri::parse(&address) {
+            Ok(uri) => self.client(uri.service()),
+            Err(error) => Err(CallError::new(CallErrorKind::InvalidUri, "").with_source(error)),
+        };
+        CallRequest::new(client, method, address, None)
     }
 
     /// Says other settings for a service, in place of what the program said before; gives the names of those that are different now. Only what
