@@ -1,3 +1,8 @@
+// Of several definitions of a link the first one counts: here come those for rustdoc, and the page ends with others, for
+// readers elsewhere.
+#![allow(rustdoc::redundant_explicit_links, reason = "definitions must come before those of the page")]
+#![doc = "[`admin`]: crate::admin\n[`app`]: crate::app\n[`config`]: crate::config"]
+#![doc = "[`gateway`]: crate::gateway\n[`model`]: crate::model\n[`sync`]: crate::sync\n\n"]
 #![doc = include_str!("../README.md")]
 
 pub mod admin;
