@@ -20,6 +20,14 @@
     not(all(feature = "axum", feature = "file", feature = "macros")),
     doc = "[from Java]: #features\n[from shenyu-client-rust]: #features\n\n"
 )]
+#![cfg_attr(
+    all(feature = "axum", feature = "call", feature = "file", feature = "macros"),
+    doc = "[load balancing]: crate::guide::load_balancing\n\n"
+)]
+#![cfg_attr(
+    not(all(feature = "axum", feature = "call", feature = "file", feature = "macros")),
+    doc = "[load balancing]: #features\n\n"
+)]
 // Its examples are whole programs, which need the feature `axum`, so only with that are they compiled.
 #![cfg_attr(
     all(feature = "http", feature = "macros", any(feature = "axum", not(doctest))),
@@ -29,6 +37,11 @@
     not(all(feature = "http", feature = "macros")),
     doc = "Parts of the Soul client that do without some feature; the guide is in the documentation with default features."
 )]
+
+/// The README of the project, whose program is compiled, too.
+#[cfg(all(doctest, feature = "http", feature = "macros"))]
+#[doc = include_str!("../../README.md")]
+mod project {}
 
 pub mod balance;
 #[cfg(feature = "call")]

@@ -167,7 +167,8 @@ impl FakeAdmin {
         self.shared.state().book.routes()
     }
 
-    /// `host:port` of the instances that it has, sorted.
+    /// `host:port` of the instances that it has, sorted. In Soul's dialects they stay when a client leaves: as Soul's own, this
+    /// admin knows no farewell there.
     #[must_use]
     pub fn instances(&self) -> Vec<String> {
         self.shared.state().book.instances()
