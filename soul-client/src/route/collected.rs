@@ -130,7 +130,7 @@ impl Collected {
         Self { classes: classes.collect(), routes: kept(&self.routes) }
     }
 
-    /// Whether nothing was annotated; [`EMPTY_HINT`] says what to do about it.
+    /// Whether nothing was annotated; [`EMPTY_HINT`](super::EMPTY_HINT) says what to do about it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty() && self.routes.is_empty()
