@@ -131,8 +131,10 @@ impl<S: Clone + Send + Sync + 'static> Scope<S> {
 
     /// Serves and registers `inner` below a prefix, as [`Router::nest`] does.
     ///
+    /// Each segment of the prefix is a text or a variable such as `{tenant}`; anything else is a mistake.
+    ///
     /// # Panics
-    /// As [`Router::nest`], when both have a handler for one path and method.
+    /// As [`Router::nest`], when both have a handler for one path and method, or different names for one variable.
     pub fn nest(mut self, prefix: &str, inner: Self) -> Self {
         let text = prefix.trim_end_matches('/');
         if text.is_empty() {

@@ -95,7 +95,7 @@ impl ClassDeclaration {
 
 impl ClassDeclarations {
     /// The same declarations below a prefix, as a router has them that was nested there: a variable in the prefix
-    /// becomes a wildcard, and `/` below `/api` is `/api`.
+    /// becomes a wildcard, and `/` below `/api` is `/api`, below `/api/` it is `/api/`.
     ///
     /// With axum, `soul_client::Scope` does this where it nests (feature `axum`).
     ///
