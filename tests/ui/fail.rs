@@ -33,7 +33,7 @@ const MESSAGES: &[&str] = &[
     "`desc` is given twice",
     "`get` is given twice",
     "a value needs its key",
-    "expected `key = value`; the keys are",
+    "expected `key = value`",
     "expected `key = value` such as `path",
     "needs `=` and a value: `enabled = true`",
     "needs `=` and a value: `path = \"/order/find\"`",
