@@ -28,9 +28,10 @@ pub(super) fn all(config: &ClientConfig, problems: &mut Vec<Problem>) {
     report("stop_timeout", not_zero(config.stop_timeout).or_else(|| too_long(config.stop_timeout)));
     report("heartbeat_interval", config.heartbeat_interval.and_then(never_or_period));
     report("proxy", config.proxy.as_ref().and_then(|proxy| proxy_address(proxy.expose())));
-    report("offline_timeout", not_zero(config.offline_timeout));
-    report("connect_timeout", not_zero(config.connect_timeout));
-    report("request_timeout", not_zero(config.request_timeout));
+    report("shutdown_timeout", too_long(config.shutdown_timeout));
+    report("offline_timeout", not_zero(config.offline_timeout).or_else(|| too_long(config.offline_timeout)));
+    report("connect_timeout", not_zero(config.connect_timeout).or_else(|| too_long(config.connect_timeout)));
+    report("request_timeout", not_zero(config.request_timeout).or_else(|| too_long(config.request_timeout)));
     report("retry_delay", retry_delay(config));
     report("refresh_interval", config.refresh_interval.and_then(never_or_period));
     report(
@@ -202,6 +203,10 @@ mod tests {
             (good().port(0), "port", "leave it out"),
             (good().connect_timeout(Duration::ZERO), "connect_timeout", "set a second"),
             (good().request_timeout(Duration::ZERO), "request_timeout", "set a second"),
+            (good().connect_timeout(Duration::MAX), "connect_timeout", "more than a day"),
+            (good().request_timeout(Duration::MAX), "request_timeout", "more than a day"),
+            (good().offline_timeout(Duration::MAX), "offline_timeout", "more than a day"),
+            (good().shutdown_timeout(Duration::MAX), "shutdown_timeout", "more than a day"),
             (good().retry_delay(Duration::ZERO, second), "retry_delay", "set some milliseconds"),
             (good().retry_delay(Duration::from_nanos(1), second), "retry_delay", "set some milliseconds"),
             (good().retry_delay(second * 2, second), "retry_delay", "swap"),
