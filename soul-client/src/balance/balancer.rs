@@ -8,9 +8,9 @@ use std::{
 use super::{
     context::{FastRandom, PickContext},
     current::Current,
+    health::Health,
     pick::Pick,
     snapshot::{Settings, Snapshot},
-    state::Health,
     upstream::Upstream,
 };
 

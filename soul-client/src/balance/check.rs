@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{context::RandomSource, state::Health};
+use super::{context::RandomSource, health::Health};
 
 /// When checks are made and what they mean.
 ///

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{
     context::PickContext,
+    list::Member,
     members::{Members, Up},
     pick::{Claim, Pick, claim},
     policy::Picker,
-    set::Member,
 };
 
 /// How often a picker is asked before anyone else is taken.

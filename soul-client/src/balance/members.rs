@@ -6,9 +6,11 @@ use super::{
     choose::begin,
     context::PickContext,
     group::Group,
+    health::Health,
+    list::{Member, MemberList},
     pick::Pick,
-    set::{Choice, Member, MemberList},
-    state::{Health, UpstreamState},
+    set::Choice,
+    state::UpstreamState,
     upstream::Upstream,
 };
 

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    list::Member,
     outlier::{OutlierDetector, Verdict, millis},
     policy::Tuning,
-    set::Member,
     slow_start::SlowStart,
     state::UpstreamState,
     upstream::Upstream,

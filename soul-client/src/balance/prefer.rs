@@ -5,10 +5,11 @@ use std::{any::Any, collections::BTreeSet, sync::Arc};
 use super::{
     choose::choose,
     context::PickContext,
+    list::{Member, MemberList},
     members::{Members, Up},
     pick::Pick,
     policy::{BuildContext, Picker, Policy},
-    set::{Choice, Member, MemberList},
+    set::Choice,
     upstream::Upstream,
 };
 

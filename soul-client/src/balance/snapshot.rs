@@ -5,12 +5,13 @@ use std::{fmt, sync::Arc};
 use super::{
     choose::{choose, choose_from},
     context::{PickContext, RandomSource, Tried},
+    list::{Member, MemberList},
     members::{Heed, Members, Up},
     outlier::{OutlierDetector, millis},
     pick::{Pick, Recorder, claim},
     policy::{BuildContext, PeakEwma, Picker, Policy},
     prefer::{Prefer, Tier, choose_preferred},
-    set::{Choice, Member, MemberList},
+    set::Choice,
     slow_start::SlowStart,
     upstream::Upstream,
 };

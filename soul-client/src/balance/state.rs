@@ -12,50 +12,12 @@ use std::{
     time::Duration,
 };
 
-use super::{group::Group, policy::Decay, success_rate::Window};
-
-/// What the probe last found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Health {
-    /// Not probed yet; takes traffic, since a registration is a promise of its own.
-    #[default]
-    Unknown,
-    /// It answered.
-    Up,
-    /// It did not; takes no traffic until it answers again.
-    Down,
-}
-
-/// What stands against an upstream, in one number, so that a choice finds out with one read that nothing does.
-mod flags {
-    /// A probe found it up. Stands against nothing.
-    pub(super) const UP: u32 = 1;
-    /// A probe found it down.
-    pub(super) const DOWN: u32 = 2;
-    /// It is ejected, or was and has not proved itself yet.
-    pub(super) const EJECTED: u32 = 4;
-    /// It takes less than its share.
-    pub(super) const RAMP: u32 = 8;
-    pub(super) const TROUBLE: u32 = DOWN | EJECTED | RAMP;
-}
-
-impl Health {
-    const fn from_flags(flags: u32) -> Self {
-        match flags & (flags::UP | flags::DOWN) {
-            0 => Self::Unknown,
-            flags::UP => Self::Up,
-            _ => Self::Down,
-        }
-    }
-
-    const fn flags(self) -> u32 {
-        match self {
-            Self::Unknown => 0,
-            Self::Up => flags::UP,
-            Self::Down => flags::DOWN,
-        }
-    }
-}
+use super::{
+    group::Group,
+    health::{Health, flags},
+    policy::Decay,
+    success_rate::Window,
+};
 
 /// State of one upstream: health, counters, response times and ejection. Shared and kept while its protocol and
 /// url stay in the list, through any number of refreshes and changes of weight.

@@ -6,7 +6,7 @@ use super::{
     BuildContext, Picker, Policy,
     plain::{TurnPicker, Turns},
 };
-use crate::balance::{context::PickContext, members::Members, outlier::millis, set::Member, state::Health};
+use crate::balance::{context::PickContext, health::Health, list::Member, members::Members, outlier::millis};
 
 /// In turn among those that are healthy and have less than a limit of requests in flight; if none has, among the healthy;
 /// if none is, among all.

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{BuildContext, Picker, Policy, plain::Turns, ribbon::whatever};
 use crate::balance::{
     context::PickContext,
+    health::Health,
     members::{Members, Up},
-    state::Health,
 };
 
 /// In turn among the upstreams of all zones but those that are dead and, if the load is high, one of the most
