@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt};
 
 use crate::plan::PlanError;
 
-type Cause = Box<dyn StdError + Send + Sync + 'static>;
+pub(crate) type Cause = Box<dyn StdError + Send + Sync + 'static>;
 
 /// Why something that was asked of this crate did not happen.
 ///

@@ -2,9 +2,7 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use crate::error::chain;
-
-type Cause = Box<dyn StdError + Send + Sync + 'static>;
+use crate::error::{Cause, chain};
 
 /// What became of a call that has no answer.
 ///

@@ -2,9 +2,7 @@
 
 use std::{error::Error as StdError, fmt};
 
-use crate::error::chain;
-
-type Cause = Box<dyn StdError + Send + Sync + 'static>;
+use crate::error::{Cause, chain};
 
 /// Why the upstreams of a service are not known.
 ///

@@ -31,8 +31,7 @@ pub enum Refresh {
 
 impl Refresh {
     /// Ribbon's times: 1 s, then 30 s, here up to a tenth shorter.
-    pub const POLLING: Self =
-        Self::Polling { initial: Duration::from_secs(1), every: Duration::from_secs(30), jitter: 0.1 };
+    pub const POLLING: Self = Self::every(Duration::from_secs(30));
 
     /// [`Refresh::POLLING`] with another pause.
     #[must_use]
@@ -69,9 +68,7 @@ impl From<Refresh> for Pauses {
     fn from(refresh: Refresh) -> Self {
         match refresh {
             Refresh::Polling { initial, every, jitter } => Self { initial, every, jitter },
-            Refresh::Watch => {
-                Self { initial: Duration::from_secs(1), every: Duration::from_secs(30), jitter: 0.1 }
-            }
+            Refresh::Watch => Refresh::POLLING.into(),
         }
     }
 }
