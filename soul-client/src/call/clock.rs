@@ -1,8 +1,11 @@
 //! The time that requests and the writer of a service share.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
+
+/// A time without end is taken for this one, thirty years: who adds [`Duration::MAX`] to a moment panics, and so do libraries.
+pub(super) const ENDLESS: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// Milliseconds since the epoch as [`balance`](crate::balance) wants them: right at the start, never going back.
 ///

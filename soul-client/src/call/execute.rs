@@ -6,6 +6,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     AttemptError, CallError, CallErrorKind, CallEvent, Destination, Failed, Retry, Situation, Transport,
+    clock::ENDLESS,
     config::{Effective, ServiceConfig},
     context::{Context, State},
     guard::guarded_call,
@@ -120,10 +121,9 @@ pub(super) async fn execute<T: Transport>(
     result
 }
 
-/// A moment later; a time without end ends in thirty years.
+/// A moment later.
 fn after(moment: Instant, time: Duration) -> Instant {
-    const LONG: Duration = Duration::from_secs(30 * 365 * 86_400);
-    moment.checked_add(time.min(LONG)).unwrap_or(moment)
+    moment.checked_add(time.min(ENDLESS)).unwrap_or(moment)
 }
 
 struct Call<'a, T> {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     Answer, AttemptError, Destination, Failed, Transport,
+    clock::ENDLESS,
     config::{Effective, HostHeader},
     uri::reconstruct_uri,
 };
@@ -238,9 +239,9 @@ impl Place {
             url.set_host(Some(name)).map_err(|error| AttemptError::new(Failed::Invalid, error))?;
         }
         let way = Way {
-            connect_timeout: settings.connect_timeout,
+            connect_timeout: settings.connect_timeout.min(ENDLESS),
             idle_connections: settings.idle_connections,
-            idle_timeout: settings.idle_timeout,
+            idle_timeout: settings.idle_timeout.min(ENDLESS),
             follow_redirects: settings.follow_redirects,
             tls: is_tls || settings.follow_redirects,
             pinned,

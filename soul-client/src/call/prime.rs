@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     Destination, Discover, DiscoverError, Refresh, Transport,
+    clock::ENDLESS,
     config::Effective,
     context::Common,
     discover::{BoxFuture, Feed, Listed, Listing, Publisher, feed, poll},
@@ -208,7 +209,7 @@ async fn connect(service: &str, upstream: &Upstream, settings: &Effective, clien
             headers: HeaderMap::new(),
             payload: Payload::Empty,
         };
-        let to = Destination { service, upstream, settings, deadline: Instant::now() + within };
+        let to = Destination { service, upstream, settings, deadline: Instant::now() + within.min(ENDLESS) };
         let answered = async {
             let answer = Http(clients).send(request, to).await.ok()?;
             // Read to its end, or the connection could not be used again.

@@ -254,6 +254,11 @@ async fn times_without_end_are_no_panic() {
     client.ready(Duration::MAX).await.unwrap();
     let answer = client.get("/").send().await.unwrap();
     assert_eq!((answer.attempts(), answer.text().await.unwrap().as_str()), (2, "hello"));
+    // Over a connection that has been idle.
+    for _ in 0..20 {
+        tokio::time::sleep(MS).await;
+        assert_eq!(client.get("/").send().await.unwrap().text().await.unwrap(), "hello");
+    }
     let none = |c: ServiceConfig| c.total_timeout(Duration::ZERO);
     let error = orders(&[&a.address], none).get("/").send().await.unwrap_err();
     assert!(error.is_timeout() || error.is_no_instance(), "{}", error.chain());

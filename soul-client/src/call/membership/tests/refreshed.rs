@@ -195,3 +195,23 @@ async fn a_given_list_needs_no_refresh() {
     let error = unknown.ready(Duration::from_secs(1)).await.unwrap_err();
     assert!(error.chain().contains("look for `users` in the given list"), "{}", error.chain());
 }
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_told_by_who_came_and_who_went() {
+    let (publisher, builder) = pushed();
+    let there = Arc::new(Mutex::new(std::collections::BTreeSet::new()));
+    let follows = Arc::clone(&there);
+    let listener = move |_: &str, event: &MemberEvent| {
+        let MemberEvent::ListChanged { added, removed, .. } = event else { return };
+        let mut there = follows.lock().unwrap();
+        added.iter().for_each(|name| assert!(there.insert(name.clone()), "{name} came twice"));
+        removed.iter().for_each(|name| assert!(there.remove(name), "{name} went twice"));
+    };
+    let members = builder.listener(listener).spawn().unwrap();
+    for addresses in [&["a:1", "b:1"][..], &["b:1", "c:1"], &["c:1", "b:1"], &[], &["a:1"], &["d:1", "a:1"]] {
+        publisher.publish(list(addresses));
+        sleep(Duration::from_millis(201)).await;
+        let names: Vec<_> = all(&members).iter().map(|address| format!("http://{address}")).collect();
+        assert_eq!(there.lock().unwrap().iter().cloned().collect::<Vec<_>>(), names);
+    }
+}
