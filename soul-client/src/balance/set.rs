@@ -160,7 +160,7 @@ impl UpstreamSet {
     ///
     /// Takes no lock and allocates nothing, but for `roundRobin` in the moment after a change and while a weight
     /// changes by warm-up: Soul's counters are then worked out one choice after the other. Counting the request is
-    /// the caller's: [`UpstreamState::begin`], or use [`UpstreamSet::choose`].
+    /// the caller's: [`UpstreamState::begin`](super::UpstreamState::begin), or use [`UpstreamSet::choose`].
     #[must_use]
     pub fn pick(&self, balance: LoadBalance, context: &PickContext<'_>) -> Option<&Arc<Member>> {
         let view = self.view();

@@ -210,13 +210,15 @@ impl<T: Transport> Call<'_, T> {
         let left = self.deadline.saturating_duration_since(sent);
         let bound = self.attempt_bound();
         let within = bound.min(left);
-        let result = match timeout(within, self.transport.send(request, destination)).await {
-            Ok(result) => result,
-            Err(_) => {
-                let text = format!("there was no answer within {:.3} s", within.as_secs_f64());
-                Err(AttemptError::new(Failed::TimedOut, text))
-            }
+        // A timer needs up to a millisecond to ring, in which a quick upstream has answered: no time means no attempt.
+        let answered = match within {
+            Duration::ZERO => None,
+            _ => timeout(within, self.transport.send(request, destination)).await.ok(),
         };
+        let result = answered.unwrap_or_else(|| {
+            let text = format!("there was no answer within {:.3} s", within.as_secs_f64());
+            Err(AttemptError::new(Failed::TimedOut, text))
+        });
         let elapsed = sent.elapsed();
         match result {
             Ok(response) => {

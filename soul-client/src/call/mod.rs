@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`ClientFactory`], [`LbClient`] | calls: `lb://orders/api/hello`, with retries at other upstreams, each service apart from all others |
 //! | [`ServiceConfig`], [`CallConfig`] | what can be set, for all services, one, or one call; by the program, or by keys such as Ribbon's |
-//! | [`Transport`] | carries a request of any kind to the upstream that was chosen; [`LbLayer`] puts it around a service of tower |
+//! | [`Transport`] | carries a request of any kind to the upstream that was chosen; `LbLayer` (feature `tower`) puts one around a service of tower |
 //! | [`discover`] | says where a service's upstreams are: a list, a file, DNS, an admin, or a source of one's own |
 //! | [`filter`] | narrows a list: to the own zone, to a subset |
 //! | [`probe`] | asks upstreams whether they live; one probe an address, however many services share it |
