@@ -47,25 +47,25 @@ macro_rules! ten {
 mod handlers {
     ten! { ten! { ten! {
         #[soul_client::soul_client(path = "/order/zero")]
-        pub fn zero() {}
+        pub(crate) fn zero() {}
         #[soul_client::soul_client(path = "/order/one")]
-        pub fn one() {}
+        pub(crate) fn one() {}
         #[soul_client::soul_client(path = "/order/two")]
-        pub fn two() {}
+        pub(crate) fn two() {}
         #[soul_client::soul_client(path = "/order/three")]
-        pub fn three() {}
+        pub(crate) fn three() {}
         #[soul_client::soul_client(path = "/order/four", desc = "the fourth")]
-        pub fn four() {}
+        pub(crate) fn four() {}
         #[soul_client::soul_client(path = "/order/five")]
-        pub fn five() {}
+        pub(crate) fn five() {}
         #[soul_client::soul_client(path = "/order/six")]
-        pub fn six() {}
+        pub(crate) fn six() {}
         #[soul_client::soul_client(path = "/order/seven")]
-        pub fn seven() {}
+        pub(crate) fn seven() {}
         #[soul_client::soul_client(path = "/order/eight/**")]
-        pub fn eight() {}
+        pub(crate) fn eight() {}
         #[soul_client::soul_client(path = "/order/nine")]
-        pub fn nine() {}
+        pub(crate) fn nine() {}
     } } }
 }
 
