@@ -66,21 +66,11 @@ fn dialect(url: Service, reader: &Reader, context_path: bool, context: bool) -> 
 /// The fields of either dialect, and `context`.
 fn fields(reader: &mut Reader) -> (MetaDataRegisterDto, Option<String>) {
     let body = MetaDataRegisterDto {
-        app_name: reader.text("appName"),
         context_path: reader.text("contextPath"),
         path: reader.text("path"),
-        path_desc: reader.text("pathDesc"),
-        rpc_type: reader.text("rpcType"),
-        service_name: reader.text("serviceName"),
-        method_name: reader.text("methodName"),
-        rule_name: reader.text("ruleName"),
-        parameter_types: reader.text("parameterTypes"),
-        rpc_ext: reader.text("rpcExt"),
-        enabled: reader.flag("enabled"),
         host: reader.text("host"),
         port: reader.number("port"),
-        plugin_names: None,
-        register_meta_data: reader.flag("registerMetaData"),
+        ..reader.described()
     };
     (body, reader.text("context"))
 }

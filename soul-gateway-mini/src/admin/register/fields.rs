@@ -3,7 +3,10 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::{Map, Value};
-use soul_client::wire::{gson::is_blank, soul::ConditionData};
+use soul_client::wire::{
+    gson::is_blank,
+    soul::{ConditionData, MetaDataRegisterDto},
+};
 
 use crate::{
     admin::{
@@ -60,6 +63,23 @@ impl Reader {
     /// Whether the field has a value.
     pub(crate) fn says(&self, field: &str) -> bool {
         self.fields.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// What every dialect says of a route in the same fields; the rest is empty.
+    pub(crate) fn described(&mut self) -> MetaDataRegisterDto {
+        MetaDataRegisterDto {
+            app_name: self.text("appName"),
+            path_desc: self.text("pathDesc"),
+            rpc_type: self.text("rpcType"),
+            service_name: self.text("serviceName"),
+            method_name: self.text("methodName"),
+            rule_name: self.text("ruleName"),
+            parameter_types: self.text("parameterTypes"),
+            rpc_ext: self.text("rpcExt"),
+            enabled: self.flag("enabled"),
+            register_meta_data: self.flag("registerMetaData"),
+            ..MetaDataRegisterDto::default()
+        }
     }
 
     // === as Jackson reads: numbers and flags may be texts, texts may be numbers ===

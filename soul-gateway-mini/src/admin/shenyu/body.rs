@@ -51,21 +51,11 @@ pub(super) struct Instance {
 /// Every field that is missing or malformed, or a namespace that is not served.
 pub(super) fn route(bytes: &[u8], namespace: &str) -> Result<Incoming<Route>, Vec<Problem>> {
     let mut reader = Reader::of(bytes).map_err(|problem| vec![problem])?;
+    // Without the address: 2.4.0 needed it here, later releases ignore it.
     let mut body = MetaDataRegisterDto {
-        app_name: reader.text("appName"),
         context_path: context_path(&mut reader),
         path: reader.text("path").map(|path| with_slash(&path)),
-        path_desc: reader.text("pathDesc"),
-        rpc_type: reader.text("rpcType"),
-        service_name: reader.text("serviceName"),
-        method_name: reader.text("methodName"),
-        rule_name: reader.text("ruleName"),
-        parameter_types: reader.text("parameterTypes"),
-        rpc_ext: reader.text("rpcExt"),
-        enabled: reader.flag("enabled"),
-        register_meta_data: reader.flag("registerMetaData"),
-        // Later releases ignore the address that 2.4.0 needed here.
-        ..MetaDataRegisterDto::default()
+        ..reader.described()
     };
     check_namespace(&mut reader, namespace);
     reader.need("rpcType", body.rpc_type.as_deref());
