@@ -164,10 +164,13 @@ impl App {
 
     /// `ready admin=http://… gateway=http://… status=http://…`, with the parts that run.
     fn ready_line(&self) -> String {
-        let parts =
-            [("admin", self.admin_addr()), ("gateway", self.gateway_addr()), ("status", self.status_addr())];
-        let running =
-            parts.iter().filter_map(|(name, addr)| addr.map(|addr| format!(" {name}=http://{addr}")));
+        let secure = self.gateway.as_ref().is_some_and(Gateway::speaks_tls);
+        let parts = [
+            ("admin=http", self.admin_addr()),
+            (if secure { "gateway=https" } else { "gateway=http" }, self.gateway_addr()),
+            ("status=http", self.status_addr()),
+        ];
+        let running = parts.iter().filter_map(|(name, addr)| addr.map(|addr| format!(" {name}://{addr}")));
         format!("ready{}", running.collect::<String>())
     }
 

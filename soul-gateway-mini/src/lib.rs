@@ -19,3 +19,4 @@ mod dial;
 mod exposition;
 mod listen;
 mod shard;
+mod tls;

@@ -10,7 +10,7 @@ use url::Url;
 use super::{
     layer::{Area, Written, settings_of},
     value::{
-        AdminUrl, AtLeast, Choice, Interval, ListenAddr, Named, ProxyNetwork, Seconds, any_number,
+        AdminUrl, AtLeast, Choice, FileName, Interval, ListenAddr, Named, ProxyNetwork, Seconds, any_number,
         one_or_many,
     },
 };
@@ -156,6 +156,20 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_PROXY_PROTOCOL", value_name = "true|false")]
     pub(super) proxy_protocol: Option<Choice<bool>>,
 
+    /// Certificates by which the port speaks TLS, each a PEM file with its chain; several, repeated or with commas, for several host names
+    #[arg(long, global = true, env = "SOUL_TLS_CERTIFICATE", value_name = "FILE", value_delimiter = ',')]
+    #[serde(deserialize_with = "any_number")]
+    pub(super) tls_certificate: Option<Vec<FileName>>,
+
+    /// Private keys of these certificates, in the same order, each a PEM file (PKCS #8, PKCS #1 or SEC 1)
+    #[arg(long, global = true, env = "SOUL_TLS_KEY", value_name = "FILE", value_delimiter = ',')]
+    #[serde(deserialize_with = "any_number")]
+    pub(super) tls_key: Option<Vec<FileName>>,
+
+    /// Authorities of which callers must show a certificate, a PEM file; without one nobody is asked for a certificate
+    #[arg(long, global = true, env = "SOUL_TLS_CLIENT_CA", value_name = "FILE")]
+    pub(super) tls_client_ca: Option<PathBuf>,
+
     /// File to which a line of JSON is added for every request; `-` is the standard output
     #[arg(long, global = true, env = "SOUL_ACCESS_LOG", value_name = "FILE")]
     pub(super) access_log: Option<PathBuf>,
@@ -238,6 +252,8 @@ impl Area for GatewaySettings {
         tunnel_idle_timeout => config.tunnel_idle_timeout,
         trusted_proxies => config.trusted_proxies,
         proxy_protocol => config.proxy_protocol,
+        tls_certificate => config.tls_certificates,
+        tls_key => config.tls_keys,
         stale_after => config.sync.stale_after,
         kept_after => config.sync.kept_after,
         sync_connect_timeout => config.sync.connect_timeout,
@@ -246,6 +262,7 @@ impl Area for GatewaySettings {
         sync_backoff_min => config.sync.backoff_min,
         sync_backoff_max => config.sync.backoff_max,
     } optional {
+        tls_client_ca => config.tls_client_ca,
         access_log => config.access_log,
     });
 }

@@ -8,6 +8,7 @@ use super::{context::PathPrefix, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
     sync::SyncConfig,
+    tls::TlsFiles,
 };
 
 /// Where requests arrive: loopback, Soul's own port.
@@ -131,6 +132,13 @@ pub struct GatewayConfig {
     pub trusted_proxies: Vec<Network>,
     /// Whether every connection begins with the PROXY protocol, version 1 or 2, as from a load balancer in front.
     pub proxy_protocol: bool,
+    /// Certificates by which the port speaks TLS, each a PEM file with the chain behind it: the first for callers that name
+    /// no host, the others for theirs. Empty is plain HTTP. The files are read again when they change.
+    pub tls_certificates: Vec<PathBuf>,
+    /// The private keys of [`tls_certificates`](Self::tls_certificates), in the same order.
+    pub tls_keys: Vec<PathBuf>,
+    /// PEM file of authorities of which callers must show a certificate; `None` asks nobody for one.
+    pub tls_client_ca: Option<PathBuf>,
     /// File to which a line is added for every request, `-` for the standard output; `None` writes none.
     pub access_log: Option<PathBuf>,
     /// How long requests in flight may take to end at shutdown.
@@ -179,6 +187,9 @@ impl Default for GatewayConfig {
             tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
+            tls_certificates: Vec::new(),
+            tls_keys: Vec::new(),
+            tls_client_ca: None,
             access_log: None,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             error_status: ErrorStatus::default(),
@@ -196,6 +207,13 @@ impl GatewayConfig {
     /// Bytes that the body of a request may have.
     pub(super) fn max_body(&self) -> u64 {
         if self.max_body_bytes == 0 { u64::MAX } else { self.max_body_bytes as u64 }
+    }
+
+    /// The files for TLS towards callers, if it is to be spoken.
+    pub(super) fn caller_tls(&self) -> Option<TlsFiles> {
+        let pairs: Vec<_> =
+            self.tls_certificates.iter().cloned().zip(self.tls_keys.iter().cloned()).collect();
+        (!pairs.is_empty()).then(|| TlsFiles { pairs, client_ca: self.tls_client_ca.clone() })
     }
 
     /// How upstreams are chosen, but for the ways, which the rules name.
@@ -233,6 +251,15 @@ impl GatewayConfig {
         }
         if self.max_head_bytes < MIN_HEAD_BYTES {
             found.push(format!("`max_head_bytes` is {}, the least is {MIN_HEAD_BYTES}", self.max_head_bytes));
+        }
+        let (certificates, keys) = (self.tls_certificates.len(), self.tls_keys.len());
+        if certificates != keys {
+            found.push(format!(
+                "`tls_certificates` has {certificates} files and `tls_keys` {keys}, give one key for each certificate"
+            ));
+        }
+        if certificates == 0 && self.tls_client_ca.is_some() {
+            found.push("`tls_client_ca` is given without `tls_certificates`, give both".to_owned());
         }
         if self.panic_threshold > 100 {
             found.push(format!("`panic_threshold` is {}, the most is 100 percent", self.panic_threshold));

@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{context::ContextPathError, forward::CallerFault};
+use crate::tls::TlsError;
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,9 @@ pub enum GatewayError {
         /// Why not.
         source: io::Error,
     },
+    /// TLS cannot be spoken with the files that were given.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The system gave no thread to serve in.
     #[error("start a thread for requests (`--gateway-threads`)")]
     Thread {

@@ -59,6 +59,8 @@ pub use error::GatewayError;
 pub use proxied::{BadNetwork, Network};
 pub use server::{Drained, Gateway, GatewaySource};
 
+pub use crate::tls::TlsError;
+
 use self::{
     connection::Caller,
     context::PathPrefix,

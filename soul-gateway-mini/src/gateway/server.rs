@@ -21,6 +21,7 @@ use crate::{
     listen::{Accepted, Acceptor, Places},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
+    tls::{CallerTls, TlsError},
 };
 
 /// How long background tasks may take to end once they were told to.
@@ -57,6 +58,7 @@ pub struct Gateway {
     /// How many lanes take connections, and how many there are.
     open: watch::Receiver<usize>,
     lanes: usize,
+    tls: Option<Arc<CallerTls>>,
     tasks: Tasks,
     drain_timeout: Duration,
     _stop_on_drop: [DropGuard; 3],
@@ -103,6 +105,7 @@ impl Gateway {
         if let GatewaySource::Admins(admins) = &source {
             check_admins(admins)?;
         }
+        let tls = config.caller_tls().map(CallerTls::open).transpose()?.map(Arc::new);
         let threads = if SPREADS { threads(&config) } else { 1 };
         let (local_addr, ports) = Port::take(config.listen, threads)
             .map_err(|source| listen_error(config.listen, "requests", source))?;
@@ -141,7 +144,10 @@ impl Gateway {
         tasks.run(refresh::rounds(sync.clone()));
         let (opened, open) = watch::channel(0);
         let opened = Arc::new(opened);
-        let serving = Arc::new(Serving::new(&config, tasks.drain.clone()));
+        if let Some(tls) = &tls {
+            tasks.run(Arc::clone(tls).watch());
+        }
+        let serving = Arc::new(Serving::new(&config, tls.clone(), tasks.drain.clone()));
         let places = Places::new(config.max_connections);
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {
@@ -165,6 +171,7 @@ impl Gateway {
             sync,
             open,
             lanes,
+            tls,
             tasks,
             drain_timeout,
             _stop_on_drop: stop_on_drop,
@@ -177,6 +184,12 @@ impl Gateway {
         self.local_addr
     }
 
+    /// Whether requests arrive over TLS.
+    #[must_use]
+    pub fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Where health, metrics and status are served.
     #[must_use]
     pub fn status_addr(&self) -> SocketAddr {
@@ -187,6 +200,17 @@ impl Gateway {
     /// the gateway stopped before, or could not open the port after all.
     pub async fn ready(&self) -> bool {
         self.open.clone().wait_for(|open| *open == self.lanes).await.is_ok()
+    }
+
+    /// Reads the files of [`GatewayConfig::tls_certificates`] and the others for TLS again; without any, does nothing.
+    /// Connections from now on are shown what they hold, and open ones live on. Blocks while it reads.
+    ///
+    /// The gateway does so by itself, too, within half a minute after a file has changed.
+    ///
+    /// # Errors
+    /// When a file cannot be read or served; then all stays as it was.
+    pub fn reload_certificates(&self) -> Result<(), TlsError> {
+        self.tls.as_ref().map_or(Ok(()), |tls| tls.reload())
     }
 
     /// How the synchronisation is doing, now and from now on.

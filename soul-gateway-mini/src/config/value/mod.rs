@@ -51,7 +51,7 @@ pub(super) use list::{any_number, one_or_many};
 pub use log::{LogFilter, LogFormat};
 pub(super) use number::AtLeast;
 pub(super) use secret::{Password, Token};
-pub(super) use text::{DataPlace, Word};
+pub(super) use text::{DataPlace, FileName, Word};
 pub(super) use time::{Interval, Seconds};
 
 /// Why a text is no value for a setting: what was expected, in words for whoever wrote it.

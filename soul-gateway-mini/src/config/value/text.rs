@@ -1,6 +1,6 @@
 //! Texts: a word, a folder.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use super::BadValue;
 use crate::{admin::DataDir, config::layer::Written};
@@ -34,6 +34,36 @@ impl Written<String> for Word {
     }
 
     fn read(self) -> String {
+        self.0
+    }
+}
+
+/// One file of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct FileName(PathBuf);
+
+impl FromStr for FileName {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, BadValue> {
+        if text.is_empty() { Err(BadValue::new("expected a file")) } else { Ok(Self(text.into())) }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+text_value!(FileName, "a string, such as \"gateway.pem\"");
+
+impl Written<PathBuf> for FileName {
+    fn write(field: &PathBuf) -> Self {
+        Self(field.clone())
+    }
+
+    fn read(self) -> PathBuf {
         self.0
     }
 }

@@ -104,6 +104,8 @@ pub(super) struct Asked<'a> {
     /// What the caller wants the connection to become, see [`wanted_upgrade`].
     pub(super) upgrade: Option<&'a HeaderValue>,
     pub(super) forwarded: Forwarded,
+    /// Whether the caller speaks TLS.
+    pub(super) secure: bool,
     pub(super) host_header: HostHeader,
 }
 
@@ -194,7 +196,9 @@ impl Asked<'_> {
         let missing =
             |name: HeaderName| self.forwarded == Forwarded::Replace || !self.headers.contains_key(name);
         if missing(X_FORWARDED_PROTO) {
-            out.extend_from_slice(b"x-forwarded-proto: http\r\n");
+            let scheme: &[u8] = if self.secure { b"https\r\n" } else { b"http\r\n" };
+            out.extend_from_slice(b"x-forwarded-proto: ");
+            out.extend_from_slice(scheme);
         }
         if let Some(host) = self.host
             && missing(X_FORWARDED_HOST)
@@ -235,6 +239,7 @@ mod tests {
         body: Announced,
         upgrade: Option<HeaderValue>,
         forwarded: Forwarded,
+        secure: bool,
         host_header: HostHeader,
     }
 
@@ -243,6 +248,7 @@ mod tests {
         body: Announced::Nothing,
         upgrade: None,
         forwarded: Forwarded::Off,
+        secure: false,
         host_header: HostHeader::Preserve,
     };
 
@@ -257,6 +263,7 @@ mod tests {
             body: case.body,
             upgrade: case.upgrade.as_ref(),
             forwarded: case.forwarded,
+            secure: case.secure,
             host_header: case.host_header,
         };
         let mut out = Vec::new();
@@ -320,6 +327,8 @@ mod tests {
             told(Forwarded::Replace),
             ["x-forwarded-for: 10.0.0.9", "x-forwarded-proto: http", "x-forwarded-host: shop.example"]
         );
+        let secure = written(&before, &Case { forwarded: Forwarded::Replace, secure: true, ..PLAIN });
+        assert_eq!(secure[3], "x-forwarded-proto: https");
         assert_eq!(
             told(Forwarded::Off),
             ["x-forwarded-for: 1.1.1.1", "x-forwarded-for: 2.2.2.2", "x-forwarded-proto: https"]

@@ -328,6 +328,7 @@ impl<'f> Sending<'f> {
             body: self.body,
             upgrade: self.upgrade.as_ref().and_then(|_| headers::wanted_upgrade(&self.head.headers)),
             forwarded: self.forwarder.forwarded,
+            secure: self.caller.secure,
             host_header: self.forwarder.host_header,
         };
         lease.link.begin();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
     time::{sleep, timeout},
@@ -73,18 +73,20 @@ impl Message {
 }
 
 /// A connection that reads messages.
-pub(super) struct Wire {
-    pub(super) stream: TcpStream,
+pub(super) struct Wire<S = TcpStream> {
+    pub(super) stream: S,
     unread: Vec<u8>,
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self { stream, unread: Vec::new() }
-    }
-
     pub(super) async fn connect(address: SocketAddr) -> Self {
         Self::new(within(TcpStream::connect(address)).await.expect("connect"))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, unread: Vec::new() }
     }
 
     pub(super) async fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -1,6 +1,6 @@
 //! Connections that change their protocol.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,9 +14,9 @@ use super::{
     setup::{Running, config, handle, service},
 };
 
-const UPGRADE: &str = "GET /http/x HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
+pub(super) const UPGRADE: &str = "GET /http/x HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
                        Sec-WebSocket-Key: k\r\n\r\n";
-const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+pub(super) const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: z\r\n\r\nhello";
 
 /// An upstream that changes to an echo, with what it was asked.
@@ -25,6 +25,11 @@ async fn echo() -> (Running, JoinHandle<Message>) {
 }
 
 async fn echo_with(config: GatewayConfig) -> (Running, JoinHandle<Message>) {
+    let (address, upstream) = echoing().await;
+    (Running::with(config, &service(&[address], &handle("random", 0, 3000))).await, upstream)
+}
+
+pub(super) async fn echoing() -> (SocketAddr, JoinHandle<Message>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let upstream = tokio::spawn(async move {
@@ -37,7 +42,7 @@ async fn echo_with(config: GatewayConfig) -> (Running, JoinHandle<Message>) {
         let _ = writer.shutdown().await;
         asked
     });
-    (Running::with(config, &service(&[address], &handle("random", 0, 3000))).await, upstream)
+    (address, upstream)
 }
 
 async fn reads(wire: &mut Wire, expected: &[u8]) {

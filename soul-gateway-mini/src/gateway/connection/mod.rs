@@ -1,51 +1,44 @@
 //! One caller's connection, from the first byte to the last. All of it is one task: reading requests, asking upstreams,
 //! writing answers, and the one timer for all of that.
+//!
+//! What comes before the first request, in this order: the PROXY protocol, where it is expected; TLS, where it is spoken.
+
+mod http1;
 
 use std::{
-    convert::Infallible,
-    future::poll_fn,
     net::IpAddr,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Poll,
     time::Duration,
 };
 
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::server::conn::http1 as hyper_http1;
 use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    GatewayConfig, Requests,
-    alarm::{Alarm, Timer},
-    config::DEFAULT_MAX_HEADERS,
-    forward::Tunnel,
-    lane::Lane,
-    peer::Peer,
-    proxied,
+    GatewayConfig, Requests, alarm::Alarm, config::DEFAULT_MAX_HEADERS, forward::Tunnel, lane::Lane,
+    peer::Peer, proxied,
 };
-use crate::{
-    causes::chain,
-    listen::{Asked, Patience},
-};
+use crate::tls::CallerTls;
 
 /// What a connection may hold of bodies, beyond the longest head: a slow reader costs no more than that.
 const BUFFER: usize = 16 * 1024;
 
 /// How connections are served.
 pub(super) struct Serving {
-    http: http1::Builder,
+    http: hyper_http1::Builder,
     body_idle_timeout: Duration,
     header_read_timeout: Duration,
     request_timeout: Duration,
     drain: CancellationToken,
     proxy_protocol: bool,
+    tls: Option<Arc<CallerTls>>,
 }
 
 impl Serving {
-    pub(super) fn new(config: &GatewayConfig, drain: CancellationToken) -> Self {
-        let mut http = http1::Builder::new();
+    pub(super) fn new(config: &GatewayConfig, tls: Option<Arc<CallerTls>>, drain: CancellationToken) -> Self {
+        let mut http = hyper_http1::Builder::new();
         // The time is ours to watch, see `alarm`.
         http.header_read_timeout(None)
             .max_header_size(config.max_head_bytes)
@@ -61,6 +54,23 @@ impl Serving {
             request_timeout: config.request_timeout,
             drain,
             proxy_protocol: config.proxy_protocol,
+            tls,
+        }
+    }
+
+    /// Makes the connection one of TLS, if the caller can; a time limit is on it, as on the head of a request.
+    async fn shake_hands(&self, stream: TcpStream, peer: &Peer) -> Option<TlsStream<TcpStream>> {
+        let shaken = timeout(self.header_read_timeout, self.tls.as_ref()?.accept(stream));
+        match self.drain.run_until_cancelled(shaken).await? {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(peer = %peer.address(), %error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!(peer = %peer.address(), "a TLS handshake took too long");
+                None
+            }
         }
     }
 
@@ -84,6 +94,8 @@ impl Serving {
 /// What the requests of one connection have in common.
 pub(super) struct Caller {
     pub(super) peer: Peer,
+    /// Whether it speaks TLS.
+    pub(super) secure: bool,
     pub(super) lane: Arc<Lane>,
     pub(super) alarm: Arc<Alarm>,
     header_read_timeout: Duration,
@@ -125,6 +137,17 @@ impl Drop for Turn {
     }
 }
 
+/// A connection whose caller is known.
+struct Opened<S> {
+    stream: S,
+    peer: Peer,
+    /// Whether it is one of TLS.
+    secure: bool,
+    lane: Arc<Lane>,
+    requests: Arc<Requests>,
+    serving: Arc<Serving>,
+}
+
 /// Serves one caller to the end of its connection.
 pub(super) async fn serve(
     mut stream: TcpStream,
@@ -135,57 +158,19 @@ pub(super) async fn serve(
 ) {
     // Without it answers only get slower.
     let _ = stream.set_nodelay(true);
-    let Serving { http, body_idle_timeout, header_read_timeout, drain, .. } = &*serving;
-    let header_read_timeout = *header_read_timeout;
     let Some(address) = serving.caller(&mut stream, address).await else { return };
-    let (peer, alarm, tunnel) = (Peer::new(address), Arc::new(Alarm::new()), Mutex::new(None));
-    let request_timeout = serving.request_timeout;
-    let caller = Caller { peer, lane, alarm, header_read_timeout, request_timeout, tunnel };
-    let asked = Asked::default();
-    let (requests, caller, asked) = (&*requests, &caller, &asked);
-    let service = service_fn(move |request| async move {
-        asked.note();
-        Ok::<_, Infallible>(requests.answer(request, caller).await)
-    });
-    let io = TokioIo::new(Patience::new(stream, *body_idle_timeout));
-    let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
-    let alarm = &*caller.alarm;
-    alarm.idle(header_read_timeout);
-    let mut timer = Timer::new(alarm);
-    let mut drained = pin!(drain.cancelled());
-    let mut abandoned = pin!(asked.nothing());
-    let (mut listening, mut ending) = (false, false);
-    let served = poll_fn(|cx| {
-        if timer.ring() && alarm.is_idle() {
-            // It has asked nothing for too long, or half a question.
-            return Poll::Ready(Ok(()));
-        }
-        // Registered once; the token itself has a lock, which is not for every request.
-        if !ending && (!listening || caller.lane.is_draining()) {
-            listening = true;
-            if drained.as_mut().poll(cx).is_ready() {
-                ending = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
-            return Poll::Ready(ended);
-        }
-        if ending && abandoned.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        timer.arm(cx);
-        Poll::Pending
-    });
-    if let Err(error) = served.await {
-        // A caller that went away, sent nonsense, or was left without the rest of an answer.
-        tracing::debug!(peer = %caller.peer.address(), error = chain(&error), "a connection ended early");
-        return;
+    let opened = Opened { stream, peer: Peer::new(address), secure: false, lane, requests, serving };
+    if opened.serving.tls.is_none() {
+        http1::serve(opened).await;
+    } else {
+        // In memory of its own, which those without TLS do not take.
+        Box::pin(secure(opened)).await;
     }
-    let tunnel = caller.waiting_tunnel().take();
-    if let Some(tunnel) = tunnel
-        && let Err(error) = tunnel.run(alarm).await
-    {
-        tracing::debug!(peer = %caller.peer.address(), %error, "a tunnel ended early");
-    }
+}
+
+/// Serves one that begins with TLS.
+async fn secure(opened: Opened<TcpStream>) {
+    let Opened { stream, peer, lane, requests, serving, .. } = opened;
+    let Some(stream) = serving.shake_hands(stream, &peer).await else { return };
+    http1::serve(Opened { stream, peer, secure: true, lane, requests, serving }).await;
 }

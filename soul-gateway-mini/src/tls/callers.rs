@@ -1,0 +1,178 @@
+//! What callers are shown, and how it is replaced.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    ServerConfig,
+    client::verify_server_name,
+    crypto::aws_lc_rs,
+    pki_types::ServerName,
+    server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier},
+    sign::CertifiedKey,
+};
+use tokio::{
+    net::TcpStream,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{TlsError, TlsFiles, files::Contents};
+
+/// How often the files are looked at: whoever renews certificates leaves hours between the new one and the end of the old.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// The protocols that are spoken inside, the preferred one first.
+const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+
+/// TLS as the files say.
+#[derive(Debug)]
+pub(crate) struct CallerTls {
+    files: TlsFiles,
+    serving: ArcSwap<ServerConfig>,
+    /// The contents looked at last, whether they could be served or not.
+    seen: Mutex<[u8; 32]>,
+}
+
+impl CallerTls {
+    /// # Errors
+    /// When a file cannot be read, or holds nothing that can be served.
+    pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
+        let contents = files.read()?;
+        let (serving, seen) = (ArcSwap::from_pointee(server_config(&contents)?), contents.digest());
+        Ok(Self { serving, seen: Mutex::new(seen), files })
+    }
+
+    /// Reads the files again; connections from now on are shown what they hold. Blocks while it reads.
+    ///
+    /// # Errors
+    /// When they cannot be served; then what was served before stays.
+    pub(crate) fn reload(&self) -> Result<(), TlsError> {
+        let contents = self.files.read()?;
+        *self.seen() = contents.digest();
+        self.serving.store(Arc::new(server_config(&contents)?));
+        tracing::info!(certificates = self.files.pairs.len(), "serve the certificates in the files");
+        Ok(())
+    }
+
+    /// Reloads if the files hold something else than when they were last looked at.
+    fn look(&self) -> Result<(), TlsError> {
+        let contents = self.files.read()?;
+        if contents.digest() == *self.seen() { Ok(()) } else { self.reload() }
+    }
+
+    /// Looks at the files now and then, for ever.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut missing = false;
+        loop {
+            ticks.tick().await;
+            let tls = Arc::clone(&self);
+            let looked = tokio::task::spawn_blocking(move || tls.look()).await;
+            let error = looked.ok().and_then(Result::err);
+            // What cannot be served is seen once, what cannot be read every time.
+            let unreadable = matches!(error, Some(TlsError::Unreadable { .. }));
+            if let Some(error) = error.filter(|_| !(missing && unreadable)) {
+                let error = crate::causes::chain(&error);
+                tracing::error!(error, "the new certificates cannot be served, the old ones stay");
+            }
+            missing = unreadable;
+        }
+    }
+
+    /// Makes a connection one of TLS.
+    ///
+    /// # Errors
+    /// When the caller breaks off, speaks no TLS, or none that is accepted here.
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        TlsAcceptor::from(self.serving.load_full()).accept(stream).await
+    }
+
+    fn seen(&self) -> MutexGuard<'_, [u8; 32]> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Made anew with the certificates, and with it the key of tickets: who was let in by the old files is asked again.
+fn server_config(contents: &Contents<'_>) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let certificates = Certificates(contents.certified(&provider)?);
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Setup)?;
+    let config = match contents.client_roots().transpose()? {
+        None => config.with_no_client_auth(),
+        Some(roots) => config.with_client_cert_verifier(
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .map_err(|source| contents.client_ca_unusable(source))?,
+        ),
+    };
+    let mut config = config.with_cert_resolver(Arc::new(certificates));
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
+    Ok(config)
+}
+
+/// Certificates with their keys, the one for callers that name no host, or an unknown one, first.
+#[derive(Debug)]
+struct Certificates(Vec<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().and_then(|name| ServerName::try_from(name).ok());
+        let usable = |pair: &&Arc<CertifiedKey>| pair.key.choose_scheme(hello.signature_schemes()).is_some();
+        let named = |pair: &&Arc<CertifiedKey>| name.as_ref().is_some_and(|name| is_of(pair, name));
+        let candidates = || self.0.iter().filter(usable);
+        // A hello that fits none is answered by the first one, for an error that says so.
+        candidates().find(named).or_else(|| candidates().next()).or(self.0.first()).cloned()
+    }
+}
+
+fn is_of(pair: &CertifiedKey, name: &ServerName<'_>) -> bool {
+    let parsed = pair.end_entity_cert().and_then(ParsedCertificate::try_from);
+    parsed.is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertifiedKey as Issued, generate_simple_self_signed};
+
+    use super::*;
+
+    fn write(folder: &std::path::Path) -> TlsFiles {
+        let Issued { cert, signing_key } = generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let pair = (folder.join("a.pem"), folder.join("a.key"));
+        std::fs::write(&pair.0, cert.pem()).unwrap();
+        std::fs::write(&pair.1, signing_key.serialize_pem()).unwrap();
+        TlsFiles { pairs: vec![pair], client_ca: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_changed_are_read_again_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let tls = Arc::new(CallerTls::open(write(folder.path())).unwrap());
+        let watching = tokio::spawn(Arc::clone(&tls).watch());
+        let first = tls.serving.load_full();
+        tokio::time::sleep(LOOK_EVERY * 2).await;
+        assert!(Arc::ptr_eq(&first, &tls.serving.load_full()), "nothing changed");
+        write(folder.path());
+        let changed = async {
+            while Arc::ptr_eq(&first, &tls.serving.load_full()) {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::time::timeout(LOOK_EVERY * 10_000, changed).await.unwrap();
+
+        let second = tls.serving.load_full();
+        std::fs::remove_file(folder.path().join("a.key")).unwrap();
+        tls.look().unwrap_err();
+        assert!(Arc::ptr_eq(&second, &tls.serving.load_full()), "the old ones stay");
+        watching.abort();
+    }
+}

@@ -1,0 +1,67 @@
+//! What can be wrong with a file for TLS.
+
+use std::{io, path::PathBuf};
+
+use rustls::pki_types::pem;
+
+/// Why TLS cannot be spoken with the files that were given; each names the file and the setting that does.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// The file cannot be read.
+    #[error("read `{}` (`{flag}`)", file.display())]
+    Unreadable {
+        /// The setting that names the file.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It is no PEM.
+    #[error("`{}` (`{flag}`) cannot be read as PEM", file.display())]
+    NotPem {
+        /// The setting that names the file.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: pem::Error,
+    },
+    /// Nothing in it is what it should hold.
+    #[error("`{}` (`{flag}`) holds no {what}, expected PEM with `-----BEGIN {label}-----`", file.display())]
+    Nothing {
+        /// The setting that names the file.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+        /// How that begins.
+        label: &'static str,
+    },
+    /// What it holds cannot be used.
+    #[error("`{}` (`{flag}`) cannot be used", file.display())]
+    Unusable {
+        /// The setting that names the file.
+        flag: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Certificate and key do not belong together.
+    #[error(
+        "the key in `{}` (`--tls-key`) is not that of the first certificate in `{}` (`--tls-certificate`)",
+        key.display(), certificate.display()
+    )]
+    Mismatch {
+        /// File of the certificate.
+        certificate: PathBuf,
+        /// File of the key.
+        key: PathBuf,
+    },
+    /// The library refuses its own defaults.
+    #[error("set up TLS")]
+    Setup(#[source] rustls::Error),
+}

@@ -1,0 +1,10 @@
+//! TLS towards callers, by rustls. What is served comes from files, and may change while connections are open: an open one
+//! keeps what it began with, the next one gets what the files say now.
+
+mod callers;
+mod error;
+mod files;
+
+pub(crate) use callers::CallerTls;
+pub use error::TlsError;
+pub(crate) use files::TlsFiles;
