@@ -51,7 +51,7 @@ mod respond;
 mod server;
 mod status;
 
-use http::{Method, Request, Response, Version, header::HOST, request};
+use http::{Method, Request, Response, Version, header::HOST, request, uri::Scheme};
 use hyper::body::Incoming;
 
 pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
@@ -157,7 +157,14 @@ fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refu
         return Err(Refusal::Malformed("`CONNECT` is not served"));
     }
     if !forward::is_plainly_framed(&head.headers) {
-        return Err(Refusal::Malformed("the only transfer coding understood is `chunked`"));
+        return Err(Refusal::Malformed("the only transfer coding understood is `chunked`, once"));
+    }
+    let whole = head.method == Method::OPTIONS && head.uri.path() == "*";
+    if !whole && !head.uri.path().starts_with('/') {
+        return Err(Refusal::Malformed("the request line asks for no path"));
+    }
+    if head.uri.scheme().is_some_and(|scheme| *scheme != Scheme::HTTP && *scheme != Scheme::HTTPS) {
+        return Err(Refusal::Malformed("the scheme in the request line is neither `http` nor `https`"));
     }
     if head.uri.authority().is_some_and(|authority| !host::is_plain(authority)) {
         return Err(Refusal::Malformed("the address in the request line is not that of a host"));

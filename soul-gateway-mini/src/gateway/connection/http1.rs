@@ -8,11 +8,18 @@ use std::{
     task::Poll,
 };
 
-use hyper::service::service_fn;
+use http::Request;
+use hyper::{
+    body::{Body as _, Incoming},
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{Caller, Opened};
+use super::{
+    Caller, Opened,
+    ending::{Ending, Sending},
+};
 use crate::{
     causes::chain,
     gateway::alarm::{Alarm, Timer},
@@ -38,11 +45,16 @@ where
     };
     let asked = Asked::default();
     let (requests, caller, asked) = (&*requests, &caller, &asked);
-    let service = service_fn(move |request| async move {
-        asked.note();
-        Ok::<_, Infallible>(requests.answer(request, caller).await)
-    });
+    let sending = Sending::default();
+    let stream = Ending::new(stream, Arc::clone(&caller.alarm), sending.clone());
     let io = TokioIo::new(Patience::new(stream, *body_idle_timeout));
+    let service = service_fn(move |request: Request<Incoming>| {
+        asked.note();
+        sending.note(!request.body().is_end_stream());
+        // Now, and not when the answer is first asked for: an end of the caller's side may be seen in between.
+        caller.alarm.busy(*request_timeout);
+        async move { Ok::<_, Infallible>(requests.answer(request, caller).await) }
+    });
     let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
     let alarm = &*caller.alarm;
     alarm.idle(*header_read_timeout);

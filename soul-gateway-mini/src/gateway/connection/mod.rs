@@ -3,6 +3,7 @@
 //!
 //! What comes before the first request, in this order: the PROXY protocol, where it is expected; TLS, where it is spoken.
 
+mod ending;
 mod http1;
 
 use std::{

@@ -51,11 +51,13 @@ pub(super) fn may_trail(name: &HeaderName) -> bool {
     !read_before && !is_of_one_hop(name)
 }
 
-/// Whether the body is coded for transfer by `chunked` or not at all. Any other coding ends at the gateway too, and it
-/// can undo none.
+/// Whether the body is coded for transfer by `chunked`, once, or not at all. Any other coding ends at the gateway too, and
+/// it can undo none.
 pub(in crate::gateway) fn is_plainly_framed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    codings.all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
+    let plain =
+        codings.next().is_none_or(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    plain && codings.next().is_none()
 }
 
 /// Whether the caller sends its body only after it was told to go on.

@@ -3,11 +3,13 @@
 mod answers;
 mod bodies;
 mod bytes;
+mod endings;
 mod failures;
 mod life;
 mod peers;
 mod probing;
 mod proxies;
+mod requests;
 mod retries;
 mod secure;
 mod setup;
