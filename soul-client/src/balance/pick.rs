@@ -50,6 +50,8 @@ pub(super) struct Recorder {
     /// One through the decay constants, in milliseconds: divisions take long.
     per_peak_tau: f64,
     per_mean_tau: f64,
+    /// Whether success rates are looked at.
+    counts_successes: bool,
 }
 
 impl Default for Recorder {
@@ -65,11 +67,31 @@ impl Recorder {
         slow_start: Option<SlowStart>,
     ) -> Self {
         let (per_peak_tau, per_mean_tau) = (per_ms(tuning.peak_tau), per_ms(tuning.mean_tau));
-        Self { tuning, outliers, slow_start, per_peak_tau, per_mean_tau }
+        let counts_successes = outliers.as_ref().is_some_and(|o| o.success_rate.is_some());
+        Self { tuning, outliers, slow_start, per_peak_tau, per_mean_tau, counts_successes }
     }
 
+    /// - `probe`: as [`Pick`] has it.
     #[inline]
     fn record(
+        &self,
+        state: &UpstreamState,
+        outcome: Outcome,
+        elapsed: Duration,
+        probe: i64,
+        now_ms: i64,
+    ) -> Option<Verdict> {
+        // Nearly every request: all that it tells is how long it took.
+        if outcome == Outcome::Success && probe == NO_PROBE && !self.counts_successes && state.is_sound() {
+            state.observe(nanos(elapsed), now_ms, self.per_peak_tau, self.per_mean_tau);
+            return None;
+        }
+        let probe = Some(probe.wrapping_abs()).filter(|&probe| probe != NO_PROBE);
+        self.judge(state, outcome, elapsed, probe, now_ms)
+    }
+
+    #[inline(never)]
+    fn judge(
         &self,
         state: &UpstreamState,
         outcome: Outcome,
@@ -92,7 +114,6 @@ impl Recorder {
         verdict
     }
 
-    #[inline]
     fn observe(&self, state: &UpstreamState, outcome: Outcome, elapsed: Duration, now_ms: i64) {
         let failure_penalty = self.tuning.failure_penalty;
         let penalty = match outcome {
@@ -208,8 +229,7 @@ impl Pick {
         if self.probe == COMPLETED {
             return None;
         }
-        let probe = Some(self.probe.wrapping_abs()).filter(|&probe| probe != NO_PROBE);
-        self.probe = COMPLETED;
+        let probe = std::mem::replace(&mut self.probe, COMPLETED);
         self.member.recorder().record(self.member.state(), outcome, elapsed, probe, now_ms)
     }
 

@@ -24,7 +24,9 @@ use super::{
 ///
 /// Reads and writes are relaxed: a choice may be a moment late, never torn but for a response time and its age, which
 /// are two numbers and may for one choice be those of two requests.
+#[repr(C, align(128))]
 pub struct UpstreamState {
+    // In this order and to this boundary: no line of the processor, nor the pair that it reads at once, is another upstream's too.
     hot: Hot,
     cold: Cold,
     /// Differs from that of every other state of the process.
@@ -37,9 +39,9 @@ pub struct UpstreamState {
 /// Enough for sixteen million requests in flight at one upstream.
 const IN_FLIGHT_BITS: u32 = 24;
 
-/// What a choice reads: one cache line and its neighbour, which no other upstream's counting touches.
+/// What a request that succeeds reads and writes, from the choice to the end: one cache line.
 #[derive(Default)]
-#[repr(align(128))]
+#[repr(align(64))]
 struct Hot {
     /// See [`flags`].
     flags: AtomicU32,
@@ -53,15 +55,15 @@ struct Hot {
     peak_ns: AtomicU64,
     /// When that was.
     peak_at_ms: AtomicI64,
-    /// When it was last chosen.
-    picked_at_ms: AtomicI64,
+    /// Decaying mean of the response time, as the peak.
+    mean_ns: AtomicU64,
+    mean_at_ms: AtomicI64,
     /// Failures in a row.
     failures: AtomicU32,
 }
 
-/// What is written at the end of a request and read when a picker is built.
+/// What is written when a request fails, or only where a setting asks for it.
 #[derive(Default)]
-#[repr(align(128))]
 struct Cold {
     /// Refused connections in a row.
     refusals: AtomicU32,
@@ -69,9 +71,8 @@ struct Cold {
     ejections: AtomicU32,
     /// Length of the ramp.
     ramp_ms: AtomicI64,
-    /// Decaying mean of the response time, as the peak.
-    mean_ns: AtomicU64,
-    mean_at_ms: AtomicI64,
+    /// When it was last chosen, where a policy wants to know.
+    picked_at_ms: AtomicI64,
     given_up: AtomicU64,
     failed: AtomicU64,
     /// Counted only where success rates are looked at.
@@ -244,11 +245,11 @@ impl UpstreamState {
 
     /// When it was last chosen; 0 is never.
     pub(super) fn picked_at_ms(&self) -> i64 {
-        self.hot.picked_at_ms.load(Relaxed)
+        self.cold.picked_at_ms.load(Relaxed)
     }
 
     pub(super) fn set_picked_at(&self, now_ms: i64) {
-        self.hot.picked_at_ms.store(now_ms, Relaxed);
+        self.cold.picked_at_ms.store(now_ms, Relaxed);
     }
 
     // === response times ===
@@ -283,7 +284,7 @@ impl UpstreamState {
 
     #[inline]
     pub(super) fn mean_ns(&self) -> f64 {
-        f64::from_bits(self.cold.mean_ns.load(Relaxed))
+        f64::from_bits(self.hot.mean_ns.load(Relaxed))
     }
 
     /// A response time enters both averages.
@@ -296,10 +297,10 @@ impl UpstreamState {
         } else {
             self.observe_peak(ns, now_ms, per_peak_tau);
         }
-        let age = now_ms.wrapping_sub(self.cold.mean_at_ms.load(Relaxed));
+        let age = now_ms.wrapping_sub(self.hot.mean_at_ms.load(Relaxed));
         let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, per_mean_tau) };
-        self.cold.mean_ns.store(mean.to_bits(), Relaxed);
-        self.cold.mean_at_ms.store(now_ms, Relaxed);
+        self.hot.mean_ns.store(mean.to_bits(), Relaxed);
+        self.hot.mean_at_ms.store(now_ms, Relaxed);
     }
 
     /// A response time enters the peak-sensitive average only.
@@ -331,6 +332,12 @@ impl UpstreamState {
             0
         };
         (failures, refusals)
+    }
+
+    /// Whether neither a failure nor an ejection is to be forgotten, so that a success teaches nothing.
+    #[inline]
+    pub(super) fn is_sound(&self) -> bool {
+        self.hot.failures.load(Relaxed) == 0 && self.ejection_ms() == 0
     }
 
     /// Writes only where there was a failure, which is rare.

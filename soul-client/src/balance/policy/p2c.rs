@@ -118,12 +118,14 @@ struct PeakLoad {
 struct ShenYuLoad;
 
 impl Load for InFlightLoad {
+    #[inline]
     fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> (f64, f64) {
         (f64::from(state.in_flight()), 1.0)
     }
 }
 
 impl Load for PeakLoad {
+    #[inline]
     fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
         let (peak, age) = state.peak_and_age(context.now_ms);
         let in_flight = state.in_flight();
@@ -202,6 +204,13 @@ struct TwoChoices<L> {
     few: usize,
 }
 
+/// One of all, then one of the others, each equally likely.
+#[inline]
+fn draw_two(count: usize, context: &PickContext<'_>) -> (usize, usize) {
+    let (first, second) = context.below_both(count, count - 1);
+    (first, if second >= first { second + 1 } else { second })
+}
+
 struct Uneven {
     table: AliasTable,
     /// By position in those that are up.
@@ -234,27 +243,36 @@ impl<L: Load> TwoChoices<L> {
     #[inline]
     fn draw(&self, members: Members<'_>, context: &PickContext<'_>) -> (usize, usize) {
         let count = members.up().len();
-        if let Some(uneven) = &self.uneven {
-            return uneven.draw(count, context);
-        }
-        // One of all, then one of the others, each equally likely.
-        let (first, second) = context.below_both(count, count - 1);
-        (first, if second >= first { second + 1 } else { second })
+        self.uneven.as_ref().map_or_else(|| draw_two(count, context), |uneven| uneven.draw(count, context))
     }
 
     /// By requests in flight alone an idle upstream of weight 1 and one of weight 9 are alike, hence the draw by
     /// weight; once busy, each should have its share in flight.
     #[inline]
-    fn load_at(&self, position: usize, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
-        let (load, divisor) = self.load.load(state, context);
-        match &self.uneven {
-            None => (load, divisor),
-            Some(uneven) => (load, divisor * uneven.weights.get(position).copied().unwrap_or(1.0)),
+    fn weight_at(&self, position: usize) -> f64 {
+        let weights = self.uneven.as_ref().map(|uneven| &uneven.weights);
+        weights.and_then(|weights| weights.get(position)).copied().unwrap_or(1.0)
+    }
+
+    /// Whether the first of two is to be taken, each with its weight.
+    #[inline]
+    fn is_first_better(
+        &self,
+        (x, weight_x): (&UpstreamState, f64),
+        (y, weight_y): (&UpstreamState, f64),
+        context: &PickContext<'_>,
+    ) -> bool {
+        if self.load.is_due(x, context) {
+            return true;
         }
+        if self.load.is_due(y, context) {
+            return false;
+        }
+        let ((load_x, by_x), (load_y, by_y)) = (self.load.load(x, context), self.load.load(y, context));
+        load_x * (by_y * weight_y) <= load_y * (by_x * weight_x)
     }
 
     /// The better one of two, each with its position.
-    #[inline]
     fn better(
         &self,
         members: Members<'_>,
@@ -263,15 +281,8 @@ impl<L: Load> TwoChoices<L> {
         (second, b): (usize, usize),
     ) -> Option<usize> {
         let (x, y) = (members.state(a)?, members.state(b)?);
-        if self.load.is_due(x, context) {
-            return Some(a);
-        }
-        if self.load.is_due(y, context) {
-            return Some(b);
-        }
-        let (load_x, by_x) = self.load_at(first, x, context);
-        let (load_y, by_y) = self.load_at(second, y, context);
-        Some(if load_x * by_y <= load_y * by_x { a } else { b })
+        let (x, y) = ((&**x, self.weight_at(first)), (&**y, self.weight_at(second)));
+        Some(if self.is_first_better(x, y, context) { a } else { b })
     }
 
     /// The least of all, of several alike any.
@@ -281,8 +292,8 @@ impl<L: Load> TwoChoices<L> {
             if !members.accepts(index, context) {
                 continue;
             }
-            let (load, divisor) = self.load_at(position, state, context);
-            let load = load / divisor;
+            let (load, divisor) = self.load.load(state, context);
+            let load = load / (divisor * self.weight_at(position));
             if load < least {
                 (least, ties, chosen) = (load, 1, Some(index));
             } else if load <= least {
@@ -298,8 +309,24 @@ impl<L: Load> TwoChoices<L> {
 
 impl<L: Load> Picker for TwoChoices<L> {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
+        let count = members.up().len();
+        if count <= self.few || self.uneven.is_some() || !members.is_calm(context) {
+            return self.pick_heeding_all(members, context);
+        }
+        let (first, second) = draw_two(count, context);
+        let (a, b) = (members.index_at(first)?, members.index_at(second)?);
+        let (x, y) = (members.state(a)?, members.state(b)?);
+        Some(if self.is_first_better((x, 1.0), (y, 1.0), context) { a } else { b })
+    }
+}
+
+impl<L: Load> TwoChoices<L> {
+    /// Where there are few, weights differ or something stands against somebody. Apart, since what the others need fits in
+    /// registers.
+    #[inline(never)]
+    fn pick_heeding_all(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         let up = members.up();
-        if up.len() <= self.few.max(1) {
+        if up.len() <= self.few {
             return self.least(members, context);
         }
         let calm = members.is_calm(context);

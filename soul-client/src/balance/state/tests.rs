@@ -87,6 +87,7 @@ fn counters_of_requests_wrap() {
 }
 
 #[test]
-fn what_a_choice_reads_is_in_one_block_of_its_own() {
-    assert_eq!(size_of::<Hot>(), 128);
+fn what_a_request_needs_is_in_one_line_that_no_other_upstream_has() {
+    assert_eq!((size_of::<Hot>(), align_of::<Hot>()), (64, 64));
+    assert_eq!((align_of::<UpstreamState>(), std::mem::offset_of!(UpstreamState, hot)), (128, 0));
 }
