@@ -2,6 +2,7 @@
 
 mod descriptors;
 mod logging;
+mod reload;
 mod signals;
 
 use std::{
@@ -14,7 +15,10 @@ use std::{
 
 use tracing::{error, info, warn};
 
-use self::signals::Signals;
+use self::{
+    reload::Reloading,
+    signals::{Signals, Wanted},
+};
 use crate::{
     admin::{Admin, AdminError, DataDir},
     causes::chain,
@@ -39,15 +43,16 @@ pub fn main<I>(args: I) -> ExitCode
 where
     I: IntoIterator<Item = OsString>,
 {
-    let settings = match Settings::read(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let settings = match Settings::read(args.iter().cloned()) {
         Ok(settings) => settings,
         Err(error) => return ExitCode::from(error.report()),
     };
-    logging::start(&settings);
+    let reloading = Reloading::new(args, &settings, logging::start(&settings));
     descriptors::raise_limit();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(settings));
+            let outcome = runtime.block_on(run(settings, reloading));
             // The parts have ended. What may be left is the system looking up a name, which cannot be stopped.
             runtime.shutdown_timeout(LEFTOVERS);
             outcome
@@ -64,8 +69,8 @@ where
     }
 }
 
-/// From the first part to the last: builds, announces, waits for a signal, drains.
-async fn run(settings: Settings) -> Result<(), AppError> {
+/// From the first part to the last: builds, announces, reloads when told to, drains.
+async fn run(settings: Settings, mut reloading: Reloading) -> Result<(), AppError> {
     // Before anything starts: a signal that comes meanwhile must not be lost.
     let mut signals = Signals::listen().map_err(AppError::Runtime)?;
     info!(version = env!("CARGO_PKG_VERSION"), data_dir = %whole(&settings.data_dir), "start");
@@ -74,17 +79,23 @@ async fn run(settings: Settings) -> Result<(), AppError> {
     }
     let app = tokio::select! {
         app = App::build(settings) => app?,
-        signal = signals.next() => {
+        signal = signals.end() => {
             info!(signal, "stop before anything was served");
             return Ok(());
         }
     };
     announce(&app.ready_line());
-    let signal = signals.next().await;
+    let signal = loop {
+        match signals.next().await {
+            Wanted::End(signal) => break signal,
+            Wanted::Reload => reloading.reload(&app),
+            Wanted::Reopen => reload::reopen(&app),
+        }
+    };
     info!(signal, "drain; a second signal ends at once");
     tokio::select! {
         () = app.shutdown() => info!("stop"),
-        signal = signals.next() => {
+        signal = signals.end() => {
             error!(signal, "stop without draining");
             std::process::exit(EXIT_AT_ONCE);
         }

@@ -14,6 +14,7 @@ mod paths;
 mod probe;
 mod process;
 mod registration;
+mod reload;
 mod rooms;
 mod settings;
 mod sync;

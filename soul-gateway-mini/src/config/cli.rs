@@ -1,6 +1,6 @@
 //! The command line: flags and their environment variables, subcommands, help.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
 use clap::{
     ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand,
@@ -9,7 +9,7 @@ use clap::{
 };
 
 use super::{
-    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::Area, nearest,
+    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::written, nearest,
     process::ProcessSettings,
 };
 
@@ -49,6 +49,9 @@ const AFTER_HELP: &str = "\
 A flag beats its environment variable, that beats the file, that beats the default. Flags may stand before or \
 after the subcommand.
 
+SIGHUP reads the settings anew and opens the access log anew, SIGUSR1 only the latter; what needs a restart is named in \
+the log.
+
 Exit codes: 0 after SIGINT or SIGTERM and draining, 1 when it cannot run, 2 for a bad setting, 130 at a second \
 signal.";
 
@@ -81,33 +84,19 @@ pub(super) fn command() -> Command {
         }
         let short = arg.get_long().is_some_and(|flag| SHORT_HELP.contains(&flag));
         let arg = arg.hide_short_help(!short);
-        let default = defaults.iter().find(|(name, _)| arg.get_long() == Some(name));
-        let default = default.map_or("none", |(_, default)| default);
+        let default = arg.get_long().and_then(|flag| defaults.get(flag));
+        let default = default.map_or("none", String::as_str);
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         arg.help(format!("{help} [default: {default}]"))
     })
 }
 
 /// Flag and default of every setting that has one, as they are written in the file.
-fn shown_defaults() -> Vec<(String, String)> {
-    let mut shown = Vec::new();
-    shown.extend(texts::<ProcessSettings>());
-    shown.extend(texts::<AdminSettings>());
-    shown.extend(texts::<GatewaySettings>());
+fn shown_defaults() -> BTreeMap<String, String> {
+    let mut shown = written::<ProcessSettings>(&Default::default());
+    shown.extend(written::<AdminSettings>(&Default::default()));
+    shown.extend(written::<GatewaySettings>(&Default::default()));
     shown
-}
-
-fn texts<A: Area>() -> Vec<(String, String)> {
-    let table = toml::Table::try_from(A::of(&A::Config::default())).unwrap_or_default();
-    let text = |value: toml::Value| match value {
-        toml::Value::String(text) => text,
-        toml::Value::Array(values) => {
-            let texts = values.iter().map(|value| value.as_str().unwrap_or_default());
-            texts.collect::<Vec<_>>().join(",")
-        }
-        other => other.to_string(),
-    };
-    table.into_iter().map(|(key, value)| (key, text(value))).collect()
 }
 
 /// Reads flags and environment.

@@ -1,5 +1,7 @@
 //! Settings in layers: the default, over it the file, over it the environment, over it the flags.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,21 @@ pub(super) trait Area: Args + Default + Serialize + for<'de> Deserialize<'de> {
 
     /// Lays these settings over a configuration.
     fn apply(self, config: &mut Self::Config);
+}
+
+/// The settings of an area by name, as they are written in the file; secrets as `***`, and those without a value left
+/// out.
+pub(super) fn written<A: Area>(config: &A::Config) -> BTreeMap<String, String> {
+    let table = toml::Table::try_from(A::of(config)).unwrap_or_default();
+    let text = |value: toml::Value| match value {
+        toml::Value::String(text) => text,
+        toml::Value::Array(values) => {
+            let texts = values.iter().map(|value| value.as_str().unwrap_or_default());
+            texts.collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    };
+    table.into_iter().map(|(key, value)| (key, text(value))).collect()
 }
 
 /// A value as it is written, of a field as the parts use it.

@@ -4,6 +4,7 @@
 //! [`Settings`] is the outcome: complete, checked, the same whatever the way.
 
 mod admin;
+mod change;
 mod cli;
 mod error;
 mod file;
@@ -12,12 +13,13 @@ mod layer;
 mod process;
 mod value;
 
-use std::{env, ffi::OsString, fs, path::PathBuf, str::FromStr};
+use std::{collections::BTreeMap, env, ffi::OsString, fs, path::PathBuf, str::FromStr};
 
-use admin::AdminPart;
+use admin::{AdminPart, AdminSettings};
 
+pub use change::Change;
 pub use error::{ConfigError, FileMistake};
-use gateway::GatewayPart;
+use gateway::{GatewayPart, GatewaySettings};
 use layer::Area;
 use process::{Process, ProcessSettings};
 use url::Url;
@@ -60,6 +62,8 @@ pub struct Settings {
     pub admins: Vec<Url>,
     /// Environment variables that look like settings and are none, each with the one it is most like.
     pub unknown_variables: Vec<(String, String)>,
+    /// All of them by name, as they are written; secrets are not told.
+    written: BTreeMap<String, String>,
 }
 
 impl Settings {
@@ -78,7 +82,11 @@ impl Settings {
         let file = said.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
         let process: Process = layered([file.process, rust_log()?, said.process]);
         let admin: AdminPart = layered([file.admin, said.admin]);
-        let GatewayPart { config: mut gateway, admins } = layered([file.gateway, said.gateway]);
+        let gateway: GatewayPart = layered([file.gateway, said.gateway]);
+        let mut written = layer::written::<ProcessSettings>(&process);
+        written.extend(layer::written::<AdminSettings>(&admin));
+        written.extend(layer::written::<GatewaySettings>(&gateway));
+        let GatewayPart { config: mut gateway, admins } = gateway;
         let mut admin = with_secrets(admin)?;
         if let DataDir::Path(folder) = &process.data_dir {
             admin.data = DataDir::Path(folder.join("admin"));
@@ -91,7 +99,7 @@ impl Settings {
         check(&admin, &gateway)?;
         let Process { data_dir, log_level, log_format, .. } = process;
         let unknown_variables = cli::unknown_variables();
-        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins, unknown_variables })
+        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins, unknown_variables, written })
     }
 }
 

@@ -29,33 +29,61 @@ const STDOUT: &str = "-";
 /// Where the lines of all lanes go.
 #[derive(Debug)]
 pub(super) struct AccessLog {
-    place: Place,
+    /// Locked while lines are written, so that none is written to a file after another has taken its place.
+    place: Mutex<Place>,
+    /// Whether anybody wants lines.
+    wanted: AtomicBool,
     /// Whether it was told that lines are lost.
     told: AtomicBool,
 }
 
 #[derive(Debug)]
 enum Place {
+    Nowhere,
     File(File),
     Stdout,
 }
 
+impl Place {
+    fn open(path: Option<&Path>) -> io::Result<Self> {
+        Ok(match path {
+            None => Self::Nowhere,
+            Some(path) if path == Path::new(STDOUT) => Self::Stdout,
+            Some(path) => Self::File(OpenOptions::new().create(true).append(true).open(path)?),
+        })
+    }
+
+    fn is_wanted(&self) -> bool {
+        !matches!(self, Self::Nowhere)
+    }
+}
+
 impl AccessLog {
-    /// Opens a file to add to, or the standard output for `-`.
+    /// Opens a file to add to, or the standard output for `-`; `None` takes no lines.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let place = if path == Path::new(STDOUT) {
-            Place::Stdout
-        } else {
-            Place::File(OpenOptions::new().create(true).append(true).open(path)?)
-        };
-        Ok(Self { place, told: AtomicBool::new(false) })
+    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let place = Place::open(path)?;
+        let wanted = AtomicBool::new(place.is_wanted());
+        Ok(Self { place: Mutex::new(place), wanted, told: AtomicBool::new(false) })
+    }
+
+    /// Goes on in the file that has this name now, which may be another than the one it had: the old one was moved away.
+    /// Every line is in one of the two, whole.
+    ///
+    /// # Errors
+    /// When the file cannot be written; then the old one is written on.
+    pub(super) fn reopen(&self, path: Option<&Path>) -> io::Result<()> {
+        let place = Place::open(path)?;
+        self.wanted.store(place.is_wanted(), Relaxed);
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        Ok(())
     }
 
     fn write(&self, lines: &[u8]) {
-        let written = match &self.place {
+        let written = match &*self.place.lock().unwrap_or_else(PoisonError::into_inner) {
+            Place::Nowhere => Ok(()),
             Place::File(file) => { file }.write_all(lines),
             Place::Stdout => io::stdout().lock().write_all(lines),
         };
@@ -72,7 +100,7 @@ impl AccessLog {
 /// The lines of one lane that are not written yet.
 #[derive(Debug)]
 pub(super) struct Lines {
-    log: Option<Arc<AccessLog>>,
+    log: Arc<AccessLog>,
     buffer: Mutex<String>,
 }
 
@@ -90,32 +118,30 @@ pub(super) struct Entry<'a> {
 }
 
 impl Lines {
-    pub(super) fn new(log: Option<Arc<AccessLog>>) -> Self {
+    pub(super) fn new(log: Arc<AccessLog>) -> Self {
         Self { log, buffer: Mutex::default() }
     }
 
     /// Whether anybody wants lines.
     pub(super) fn are_wanted(&self) -> bool {
-        self.log.is_some()
+        self.log.wanted.load(Relaxed)
     }
 
     /// Adds a line.
     pub(super) fn add(&self, entry: &Entry<'_>) {
-        let Some(log) = &self.log else { return };
         let mut buffer = self.lock();
         entry.write(&mut buffer);
         if buffer.len() >= BUFFER {
-            log.write(buffer.as_bytes());
+            self.log.write(buffer.as_bytes());
             buffer.clear();
         }
     }
 
     /// Writes what there is.
     pub(super) fn flush(&self) {
-        let Some(log) = &self.log else { return };
         let mut buffer = self.lock();
         if !buffer.is_empty() {
-            log.write(buffer.as_bytes());
+            self.log.write(buffer.as_bytes());
             buffer.clear();
         }
     }
@@ -193,7 +219,7 @@ mod tests {
     fn lines_are_written_when_there_are_many_and_when_they_are_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
-        let lines = Lines::new(Some(Arc::new(AccessLog::open(&path).unwrap())));
+        let lines = Lines::new(Arc::new(AccessLog::open(Some(&path)).unwrap()));
         let uri: Uri = "/x".parse().unwrap();
         let entry = Entry {
             peer: "::1".parse().unwrap(),
@@ -213,6 +239,6 @@ mod tests {
         (0..BUFFER).for_each(|_| lines.add(&entry));
         let written = std::fs::read_to_string(&path).unwrap();
         assert!(written.ends_with("}\n") && written.len() > BUFFER);
-        assert!(!Lines::new(None).are_wanted());
+        assert!(!Lines::new(Arc::new(AccessLog::open(None).unwrap())).are_wanted());
     }
 }

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::{ArcSwap, Cache};
 use tokio::{
     net::{TcpListener, TcpSocket},
     runtime::{Builder, Runtime},
@@ -24,7 +25,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
-use super::{access::Lines, forward::Client};
+use super::{Requests, access::Lines, forward::Client};
 use crate::{
     shard,
     sync::{CachedSnapshot, ConfigSync, Snapshot},
@@ -46,38 +47,67 @@ pub(super) struct Lane {
     lines: Lines,
     /// Requests under way, and how many may be.
     under_way: AtomicUsize,
-    max_requests: usize,
+    max_requests: AtomicUsize,
     /// Whether no more requests are to be taken. Looked at with every one of them, unlike a token with its lock.
     draining: AtomicBool,
 }
 
-/// The serving configuration as this lane knows it.
+/// What serves, as this lane knows it.
 struct Serving {
-    cached: CachedSnapshot,
-    held: Option<Arc<Held>>,
+    snapshot: CachedSnapshot,
+    requests: Cache<Arc<ArcSwap<Requests>>, Arc<Requests>>,
+    held: Arc<Held>,
 }
 
-/// A snapshot that requests of one lane hold on to: counting them in and out touches memory of this lane only.
-pub(super) struct Held(Arc<Snapshot>);
+/// A snapshot and settings that requests of one lane hold on to: counting them in and out touches memory of this lane
+/// only.
+pub(super) struct Held {
+    snapshot: Option<Arc<Snapshot>>,
+    requests: Arc<Requests>,
+}
 
-impl std::ops::Deref for Held {
-    type Target = Snapshot;
+impl Held {
+    /// The configuration to serve by; `None` before the first.
+    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_deref()
+    }
 
-    fn deref(&self) -> &Snapshot {
-        &self.0
+    /// The settings to serve by.
+    pub(super) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    fn is(&self, snapshot: Option<&Arc<Snapshot>>, requests: &Arc<Requests>) -> bool {
+        self.snapshot.as_ref().map(Arc::as_ptr) == snapshot.map(Arc::as_ptr)
+            && Arc::ptr_eq(&self.requests, requests)
     }
 }
 
 impl Lane {
-    pub(super) fn new(sync: &ConfigSync, client: Client, lines: Lines, max_requests: usize) -> Self {
-        Self {
+    pub(super) fn new(
+        sync: &ConfigSync,
+        requests: &Arc<ArcSwap<Requests>>,
+        client: Client,
+        lines: Lines,
+    ) -> Self {
+        let held = Arc::new(Held { snapshot: None, requests: requests.load_full() });
+        let requests = Cache::new(Arc::clone(requests));
+        let lane = Self {
             client: Arc::new(client),
-            serving: Mutex::new(Serving { cached: sync.cached(), held: None }),
+            serving: Mutex::new(Serving { snapshot: sync.cached(), requests, held: Arc::clone(&held) }),
             lines,
             under_way: AtomicUsize::new(0),
-            max_requests,
+            max_requests: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
-        }
+        };
+        lane.keep_to(&held.requests);
+        lane
+    }
+
+    /// Takes over what of the settings is not looked at with every request.
+    fn keep_to(&self, requests: &Requests) {
+        self.max_requests.store(requests.max_in_lane, Relaxed);
+        self.client.keep_to(&requests.forwarder);
     }
 
     /// Its connections to upstreams.
@@ -87,7 +117,7 @@ impl Lane {
 
     /// A request has come; says whether it may be served, or there are as many as may be.
     pub(super) fn count_in(&self) -> bool {
-        self.under_way.fetch_add(1, Relaxed) < self.max_requests
+        self.under_way.fetch_add(1, Relaxed) < self.max_requests.load(Relaxed)
     }
 
     /// A request has ended.
@@ -100,17 +130,19 @@ impl Lane {
         &self.lines
     }
 
-    /// The configuration to serve by, from now to the end of one request; `None` before the first.
-    pub(super) fn snapshot(&self) -> Option<Arc<Held>> {
+    /// Configuration and settings to serve by, from now to the end of one request.
+    pub(super) fn held(&self) -> Arc<Held> {
         // Nobody else ever wants it: the lock is there because the compiler cannot know.
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
-        let Serving { cached, held } = &mut *serving;
-        let latest = cached.load().as_ref()?;
-        match held {
-            Some(held) if Arc::ptr_eq(&held.0, latest) => {}
-            _ => *held = Some(Arc::new(Held(Arc::clone(latest)))),
+        let Serving { snapshot, requests, held } = &mut *serving;
+        let (snapshot, requests) = (snapshot.load().as_ref(), requests.load());
+        if !held.is(snapshot, requests) {
+            if !Arc::ptr_eq(&held.requests, requests) {
+                self.keep_to(requests);
+            }
+            *held = Arc::new(Held { snapshot: snapshot.cloned(), requests: Arc::clone(requests) });
         }
-        held.clone()
+        Arc::clone(held)
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -131,7 +163,7 @@ impl Lane {
             ticks.tick().await;
             self.client.sweep();
             self.lines.flush();
-            drop(self.snapshot());
+            drop(self.held());
         }
     }
 

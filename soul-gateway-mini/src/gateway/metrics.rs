@@ -77,7 +77,7 @@ impl Gathered {
         let mut add = |selector: &str, rule: &str, status: String, count: u64| {
             *sums.entry([selector.to_owned(), rule.to_owned(), status]).or_default() += count;
         };
-        for (status, count) in self.0.requests.unmatched.counts() {
+        for (status, count) in self.0.unmatched.counts() {
             add("", "", status, count);
         }
         for selector in selectors {
@@ -110,7 +110,11 @@ impl Gathered {
         let help = "Whether the last exchange with the source of the configuration went well";
         writer.plain("soul_gateway_sync_connected", help, &u64::from(status.connected))?;
         let help = "Whether that source was not heard of for too long";
-        writer.plain("soul_gateway_sync_stale", help, &u64::from(status.is_stale(self.0.stale_after)))?;
+        writer.plain(
+            "soul_gateway_sync_stale",
+            help,
+            &u64::from(status.is_stale(self.0.config.borrow().sync.stale_after)),
+        )?;
         let help = "Attempts to learn the configuration that failed in a row";
         writer.plain("soul_gateway_sync_failures", help, &status.consecutive_failures)?;
         let help = "Number of the serving configuration, counted from the start of this process";

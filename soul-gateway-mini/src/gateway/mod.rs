@@ -47,9 +47,12 @@ mod plugin;
 mod probe;
 mod proxied;
 mod refresh;
+mod reload;
 mod respond;
 mod server;
 mod status;
+
+use std::sync::Arc;
 
 use http::{Method, Request, Response, Version, header::HOST, request, uri::Scheme};
 use hyper::body::Incoming;
@@ -57,6 +60,7 @@ use hyper::body::Incoming;
 pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
 pub use error::GatewayError;
 pub use proxied::{BadNetwork, Network};
+pub use reload::Reloaded;
 pub use server::{Drained, Gateway, GatewaySource};
 
 pub use crate::tls::TlsError;
@@ -66,7 +70,6 @@ use self::{
     context::PathPrefix,
     error::Refusal,
     forward::{AnswerBody, Forwarder, Outbound},
-    lane::Held,
     peer::Peer,
     plugin::{context_path, divide},
     respond::Record,
@@ -80,50 +83,58 @@ use crate::{
 /// rule does that a client registered. The access log is another thing: [`GatewayConfig::access_log`].
 pub const ACCESS_LOG: &str = "soul_gateway_mini::access";
 
-/// Answers requests.
+/// Answers requests, by settings that are swapped in whole when they change: one request goes by one of them.
 struct Requests {
     forwarder: Forwarder,
     path_prefix: PathPrefix,
     resolver: AddressResolver,
     error_status: ErrorStatus,
     trusted_proxies: Box<[Network]>,
-    /// Requests that no selector took.
-    unmatched: StatusStats,
+    /// Requests that one lane serves at once.
+    max_in_lane: usize,
+    /// Requests that no selector took; counted on whatever the settings.
+    unmatched: Arc<StatusStats>,
 }
 
 impl Requests {
-    fn new(config: &GatewayConfig, forwarder: Forwarder) -> Self {
+    fn new(config: &GatewayConfig, lanes: usize, unmatched: Arc<StatusStats>) -> Self {
         Self {
-            forwarder,
+            forwarder: Forwarder::new(config),
             path_prefix: config.path_prefix,
             resolver: config.caller_address,
             error_status: config.error_status,
             trusted_proxies: config.trusted_proxies.clone().into(),
-            unmatched: StatusStats::default(),
+            max_in_lane: if config.max_requests == 0 {
+                usize::MAX
+            } else {
+                config.max_requests.div_ceil(lanes.max(1))
+            },
+            unmatched,
         }
     }
 
     /// Answers one request, whatever happens.
-    async fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Response<AnswerBody> {
+    async fn answer(request: Request<Incoming>, caller: &Caller) -> Response<AnswerBody> {
+        let held = caller.lane.held();
+        let requests = held.requests();
         let (turn, served) = caller.turn();
-        let snapshot = caller.lane.snapshot();
-        let mut record = Record::start(&request, caller, &self.unmatched);
+        let mut record = Record::start(&request, caller, &requests.unmatched);
         let outcome = if served {
-            self.serve(snapshot.as_deref(), request, caller, &mut record).await
+            requests.serve(held.snapshot(), request, caller, &mut record).await
         } else {
             Err(Refusal::Overloaded)
         };
-        respond::finish(outcome, record, self.error_status).map(|body| body.during(turn))
+        respond::finish(outcome, record, requests.error_status).map(|body| body.during(turn))
     }
 
     async fn serve<'s>(
         &'s self,
-        snapshot: Option<&'s Held>,
+        snapshot: Option<&'s Snapshot>,
         request: Request<Incoming>,
         caller: &'s Caller,
         record: &mut Record<'s>,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        let snapshot: &Snapshot = snapshot.ok_or(Refusal::NotReady)?;
+        let snapshot = snapshot.ok_or(Refusal::NotReady)?;
         let (head, body) = accept(request)?;
         let behind = proxied::behind(&self.trusted_proxies, caller.peer.address(), &head.headers);
         let behind = behind.map(Peer::new);

@@ -4,14 +4,16 @@
 //! What is probed is always what is configured, so nothing is ever forgotten: health is a mark on an upstream, and no
 //! verdict takes it from the list. An upstream that is switched off stays off, however well it answers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::pending, sync::Arc, time::Duration};
 
 use soul_client::balance::{CheckSettings, Health, HealthTrack, Member};
 use tokio::{
+    sync::watch,
     task::JoinSet,
     time::{MissedTickBehavior, interval_at, timeout},
 };
 
+use super::GatewayConfig;
 use crate::{
     clock::now_ms,
     dial::{self, Dialer},
@@ -24,16 +26,32 @@ const AT_ONCE: usize = 256;
 /// As in Soul, one miss is out and one answer is in.
 const SETTINGS: CheckSettings = CheckSettings::soul();
 
-/// Probes every upstream of the serving configuration once an interval, for ever.
-pub(super) async fn rounds(sync: ConfigSync, interval: Duration, limit: Duration) {
+/// Probes every upstream of the serving configuration once an interval, if the settings name one, for ever.
+pub(super) async fn rounds(sync: ConfigSync, mut config: watch::Receiver<Arc<GatewayConfig>>) {
     let dialer = Dialer::new();
     let mut tracks = HashMap::new();
-    let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
-        if let Some(snapshot) = sync.snapshot() {
-            round(&snapshot, &mut tracks, &dialer, limit).await;
+        let (interval, limit) = {
+            let config = config.borrow_and_update();
+            (config.check_interval, config.check_timeout)
+        };
+        let rounds = async {
+            if interval.is_zero() {
+                return pending().await;
+            }
+            let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                if let Some(snapshot) = sync.snapshot() {
+                    round(&snapshot, &mut tracks, &dialer, limit).await;
+                }
+            }
+        };
+        let set_anew = config.wait_for(|new| (new.check_interval, new.check_timeout) != (interval, limit));
+        tokio::select! {
+            () = rounds => {}
+            Ok(_) = set_anew => {}
         }
     }
 }

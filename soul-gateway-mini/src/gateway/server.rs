@@ -1,7 +1,8 @@
 //! A gateway's own life: its listeners, its tasks, its end.
 
-use std::{fmt, io, net::SocketAddr, path::Path, sync::Arc, thread, time::Duration};
+use std::{fmt, io, net::SocketAddr, sync::Arc, thread, time::Duration};
 
+use arc_swap::ArcSwap;
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -13,14 +14,16 @@ use super::{
     GatewayConfig, GatewayError, Requests,
     access::{AccessLog, Lines},
     connection::{self, Serving},
-    forward::Forwarder,
+    forward::{Client, Names},
     lane::{Lane, Port, SPREADS},
-    probe, refresh, status,
+    probe, refresh,
+    reload::{Reloaded, Reloads},
+    status,
 };
 use crate::{
     listen::{Accepted, Acceptor, Places},
     model::ConfigImage,
-    sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, SyncStatus},
+    sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
     tls::{CallerTls, TlsError},
 };
 
@@ -55,12 +58,14 @@ pub struct Gateway {
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     sync: ConfigSync,
+    access_log: Arc<AccessLog>,
     /// How many lanes take connections, and how many there are.
     open: watch::Receiver<usize>,
     lanes: usize,
     tls: Option<Arc<CallerTls>>,
     tasks: Tasks,
-    drain_timeout: Duration,
+    config: Arc<watch::Sender<Arc<GatewayConfig>>>,
+    reloads: Reloads,
     _stop_on_drop: [DropGuard; 3],
 }
 
@@ -113,47 +118,66 @@ impl Gateway {
         let status_addr =
             watchers.local_addr().map_err(|e| listen_error(config.status_listen, "status", e))?;
 
-        let access_log = config.access_log.as_deref().map(open_log).transpose()?;
+        let access_log = Arc::new(open_log(&config)?);
         let tasks = Tasks::default();
         let guard = |token: &CancellationToken| token.clone().drop_guard();
         let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.stop)];
         let sync = follow(source, &config, &tasks)?;
-        let forwarder = Forwarder::new(&config, tasks.stop.clone());
-        let max_requests = match config.max_requests {
-            0 => usize::MAX,
-            all => all.div_ceil(ports.len()),
+        let (unmatched, names) = (Arc::<StatusStats>::default(), Names::new(tasks.stop.clone()));
+        let all = ports.len();
+        let requests = {
+            let unmatched = Arc::clone(&unmatched);
+            move |config: &GatewayConfig| Arc::new(Requests::new(config, all, Arc::clone(&unmatched)))
         };
+        let serving = {
+            let (tls, drain) = (tls.clone(), tasks.drain.clone());
+            move |config: &GatewayConfig| Arc::new(Serving::new(config, tls.clone(), drain.clone()))
+        };
+        let served = Arc::new(ArcSwap::new(requests(&config)));
+        let accepted = Arc::new(ArcSwap::new(serving(&config)));
         let lane = || {
-            let lines = Lines::new(access_log.clone());
-            Arc::new(Lane::new(&sync, forwarder.client(), lines, max_requests))
+            let (client, lines) = (Client::new(Arc::clone(&names)), Lines::new(Arc::clone(&access_log)));
+            Arc::new(Lane::new(&sync, &served, client, lines))
         };
         let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
-        let requests = Arc::new(Requests::new(&config, forwarder));
+        let places = Places::new(config.max_connections);
+        let (config, configured) = watch::channel(Arc::new(config));
+        let config = Arc::new(config);
+        let mut reloads = Reloads::default();
+        reloads.swap("requests", &served, requests);
+        reloads.swap("connections", &accepted, serving);
+        reloads.add("choice of upstreams", {
+            let sync = sync.clone();
+            move |config| {
+                sync.balance_by(config.balance());
+                Ok(())
+            }
+        });
+        reloads.add("access log", {
+            let access_log = Arc::clone(&access_log);
+            move |config| reopen_log(&access_log, config)
+        });
         let watched = status::Watched {
             sync: sync.clone(),
-            requests: Arc::clone(&requests),
+            unmatched,
             lanes: Arc::clone(&lanes),
             callers: tasks.callers.clone(),
             draining: tasks.drain.clone(),
-            stale_after: config.sync.stale_after,
+            config: configured.clone(),
         };
         tasks.background.spawn(status::serve(watchers, watched, tasks.stop.clone()));
-        if !config.check_interval.is_zero() {
-            tasks.run(probe::rounds(sync.clone(), config.check_interval, config.check_timeout));
-        }
+        tasks.run(probe::rounds(sync.clone(), configured));
         tasks.run(refresh::rounds(sync.clone()));
         let (opened, open) = watch::channel(0);
         let opened = Arc::new(opened);
-        if let Some(tls) = &tls {
-            tasks.run(Arc::clone(tls).watch());
+        if let Some(tls) = tls.clone() {
+            tasks.run(Arc::clone(&tls).watch());
+            reloads.add("certificates", move |_| Ok(tls.reload()?));
         }
-        let serving = Arc::new(Serving::new(&config, tls.clone(), tasks.drain.clone()));
-        let places = Places::new(config.max_connections);
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {
-                requests: Arc::clone(&requests),
                 sync: sync.clone(),
-                serving: Arc::clone(&serving),
+                serving: Arc::clone(&accepted),
                 places: places.clone(),
                 callers: tasks.callers.clone(),
                 drain: tasks.drain.clone(),
@@ -163,17 +187,18 @@ impl Gateway {
                 .map_err(|source| GatewayError::Thread { source })?;
         }
 
-        let drain_timeout = config.drain_timeout;
         let lanes = lanes.len();
         Ok(Self {
             local_addr,
             status_addr,
             sync,
+            access_log,
             open,
             lanes,
             tls,
             tasks,
-            drain_timeout,
+            config,
+            reloads,
             _stop_on_drop: stop_on_drop,
         })
     }
@@ -219,12 +244,40 @@ impl Gateway {
         self.sync.status()
     }
 
+    /// Takes up settings while it serves, and opens the access log anew; gives each part with how it went. A part that
+    /// fails keeps what it had.
+    ///
+    /// Requests and new connections go by them from then on, a connection that is open keeps its limits of time and size.
+    /// Addresses, threads, folders and what concerns the synchronisation stay as they were: they need a restart.
+    ///
+    /// # Errors
+    /// When a setting cannot work; then nothing changes.
+    pub fn reload(&self, config: &GatewayConfig) -> Result<Reloaded, GatewayError> {
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(GatewayError::Config { problems });
+        }
+        let reloaded = self.reloads.run(config);
+        self.config.send_replace(Arc::new(config.clone()));
+        Ok(reloaded)
+    }
+
+    /// Goes on with the access log in the file that has its name now, as after another program moved it away.
+    ///
+    /// # Errors
+    /// When that cannot be written; then the old file is written on.
+    pub fn reopen_log(&self) -> Result<(), GatewayError> {
+        let config = Arc::clone(&self.config.borrow());
+        reopen_log(&self.access_log, &config)
+    }
+
     /// Stops accepting, lets requests in flight end for as long as the settings allow, and stops everything.
     pub async fn shutdown(self) -> Drained {
         let tasks = &self.tasks;
+        let drain_timeout = self.config.borrow().drain_timeout;
         tasks.drain.cancel();
         tasks.callers.close();
-        let drained = match timeout(self.drain_timeout, tasks.callers.wait()).await {
+        let drained = match timeout(drain_timeout, tasks.callers.wait()).await {
             Ok(()) => Drained::All,
             Err(_) => Drained::CutOff { connections: tasks.callers.len() },
         };
@@ -251,9 +304,16 @@ impl fmt::Debug for Gateway {
     }
 }
 
-fn open_log(path: &Path) -> Result<Arc<AccessLog>, GatewayError> {
-    let opened = AccessLog::open(path);
-    opened.map(Arc::new).map_err(|source| GatewayError::AccessLog { path: path.to_owned(), source })
+fn open_log(config: &GatewayConfig) -> Result<AccessLog, GatewayError> {
+    AccessLog::open(config.access_log.as_deref()).map_err(|source| log_error(config, source))
+}
+
+fn reopen_log(log: &AccessLog, config: &GatewayConfig) -> Result<(), GatewayError> {
+    log.reopen(config.access_log.as_deref()).map_err(|source| log_error(config, source))
+}
+
+fn log_error(config: &GatewayConfig, source: io::Error) -> GatewayError {
+    GatewayError::AccessLog { path: config.access_log.clone().unwrap_or_default(), source }
 }
 
 /// How many lanes there are: one a core, unless the settings say otherwise.
@@ -307,9 +367,9 @@ fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Resul
 
 /// What a lane is to do.
 struct Work {
-    requests: Arc<Requests>,
     sync: ConfigSync,
-    serving: Arc<Serving>,
+    /// How connections are served that are accepted from now on.
+    serving: Arc<ArcSwap<Serving>>,
     places: Places,
     callers: TaskTracker,
     drain: CancellationToken,
@@ -340,8 +400,8 @@ impl Work {
         let mut acceptor = Acceptor::new(listener, "gateway", self.places.clone());
         loop {
             let Accepted { stream, peer, place } = acceptor.next().await;
-            let (lane, requests) = (Arc::clone(lane), Arc::clone(&self.requests));
-            let connection = connection::serve(stream, peer.ip(), lane, requests, Arc::clone(&self.serving));
+            let (lane, serving) = (Arc::clone(lane), self.serving.load_full());
+            let connection = connection::serve(stream, peer.ip(), lane, serving);
             self.callers.spawn(async move {
                 connection.await;
                 drop(place);

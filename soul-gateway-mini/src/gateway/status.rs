@@ -20,30 +20,31 @@ use axum::{
 };
 use serde::Serialize;
 use soul_client::balance::{Health, Member};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Requests,
+    GatewayConfig,
     lane::Lane,
     metrics::{self, Metrics},
     plugin::divide::Selector,
 };
 use crate::{
     clock::now_ms,
-    sync::{ConfigSync, Refused, Snapshot, SyncStatus},
+    sync::{ConfigSync, Refused, Snapshot, StatusStats, SyncStatus},
 };
 
 /// What the answers are made of.
 #[derive(Clone)]
 pub(super) struct Watched {
     pub(super) sync: ConfigSync,
-    pub(super) requests: Arc<Requests>,
+    /// Requests that no selector took.
+    pub(super) unmatched: Arc<StatusStats>,
     pub(super) lanes: Arc<[Arc<Lane>]>,
     /// Connections of callers.
     pub(super) callers: TaskTracker,
     pub(super) draining: CancellationToken,
-    pub(super) stale_after: Duration,
+    pub(super) config: watch::Receiver<Arc<GatewayConfig>>,
 }
 
 impl Watched {
@@ -112,7 +113,7 @@ async fn status(extract::State(state): Shared) -> Response {
     let document = Document {
         version: env!("CARGO_PKG_VERSION"),
         ready: watched.not_ready().is_none(),
-        sync: SyncView::of(&sync.borrow(), watched.stale_after),
+        sync: SyncView::of(&sync.borrow(), watched.config.borrow().sync.stale_after),
         connections: ConnectionsView {
             callers: watched.callers.len(),
             upstreams: watched.upstream_connections(),

@@ -4,7 +4,7 @@ use std::{collections::HashSet, mem, sync::Arc};
 
 use arc_swap::{ArcSwapOption, Cache};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use soul_client::wire::soul::ConfigGroup;
+use soul_client::{balance::SetSettings, wire::soul::ConfigGroup};
 use tokio::{sync::watch, task, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -22,6 +22,7 @@ pub(crate) type CachedSnapshot = Cache<Arc<ArcSwapOption<Snapshot>>, Option<Arc<
 pub(crate) struct ConfigSync {
     snapshot: Arc<ArcSwapOption<Snapshot>>,
     status: watch::Receiver<SyncStatus>,
+    options: Arc<watch::Sender<SnapshotOptions>>,
 }
 
 impl ConfigSync {
@@ -36,6 +37,7 @@ impl ConfigSync {
     ) -> Self {
         let snapshot = Arc::new(ArcSwapOption::empty());
         let (status, seen) = watch::channel(SyncStatus::new(source.describe()));
+        let (set_options, options) = watch::channel(options);
         let keep = kept.clone().map(|kept| keep_latest(kept, tasks));
         let owner = Owner {
             source,
@@ -54,7 +56,16 @@ impl ConfigSync {
         tasks.spawn(async move {
             stop.run_until_cancelled_owned(owner.run()).await;
         });
-        Self { snapshot, status: seen }
+        Self { snapshot, status: seen, options: Arc::new(set_options) }
+    }
+
+    /// Chooses upstreams in another way from now on: what serves is built anew, off the threads that serve.
+    pub(crate) fn balance_by(&self, balance: SetSettings) {
+        self.options.send_if_modified(|options| {
+            let changed = options.balance != balance;
+            options.balance = balance;
+            changed
+        });
     }
 
     /// The configuration to serve by, from now to the end of one request; `None` before the first.
@@ -82,7 +93,7 @@ impl ConfigSync {
 struct Owner<S> {
     source: S,
     config: SyncConfig,
-    options: SnapshotOptions,
+    options: watch::Receiver<SnapshotOptions>,
     backoff: ExponentialBackoff,
     /// The copy on disk, until the first configuration is there.
     kept: Option<Kept>,
@@ -110,6 +121,10 @@ impl<S: Source> Owner<S> {
                     self.serve_kept().await;
                     continue;
                 }
+                Ok(()) = self.options.changed() => {
+                    self.build_again().await;
+                    continue;
+                }
             };
             match outcome {
                 Ok(update) => self.learned(update).await,
@@ -117,7 +132,10 @@ impl<S: Source> Owner<S> {
                     self.failed(&error);
                     self.serve_kept().await;
                     let pause = self.backoff.next().unwrap_or(self.config.backoff_max);
-                    time::sleep(pause.min(self.config.backoff_max)).await;
+                    tokio::select! {
+                        () = time::sleep(pause.min(self.config.backoff_max)) => {}
+                        Ok(()) = self.options.changed() => self.build_again().await,
+                    }
                 }
             }
         }
@@ -167,7 +185,7 @@ impl<S: Source> Owner<S> {
         let (data, unread) = (Arc::clone(&self.data), self.unread.clone());
         let previous = self.snapshot.load_full();
         let built = task::spawn_blocking({
-            let (previous, options) = (previous.clone(), self.options.clone());
+            let (previous, options) = (previous.clone(), self.options.borrow_and_update().clone());
             move || Snapshot::build(&data, unread, previous.as_deref(), &options)
         })
         .await;
@@ -194,6 +212,14 @@ impl<S: Source> Owner<S> {
             status.revision = revision;
             status.origin = Some(origin);
         });
+    }
+
+    /// Builds what serves once more, by other options.
+    async fn build_again(&mut self) {
+        let origin = self.status.borrow().origin.clone();
+        if let Some(origin) = origin {
+            self.rebuild(origin).await;
+        }
     }
 
     /// Serves the copy on disk if nothing else is there.

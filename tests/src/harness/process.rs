@@ -189,6 +189,12 @@ impl Running {
         assert!(found, "`{text}` is not in the log: {}", *self.log.borrow());
     }
 
+    /// Its log so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.borrow().clone()
+    }
+
     /// The log, once it is complete.
     async fn whole_log(&mut self) -> String {
         // OK to ignore: an error is what says that the log is complete.

@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     causes::chain,
-    gateway::alarm::{Alarm, Timer},
+    gateway::{
+        Requests,
+        alarm::{Alarm, Timer},
+    },
     listen::{Asked, Patience},
 };
 
@@ -31,7 +34,7 @@ pub(super) async fn serve<S>(opened: Opened<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Opened { stream, peer, secure, lane, requests, serving } = opened;
+    let Opened { stream, peer, secure, lane, serving } = opened;
     let super::Serving { http, body_idle_timeout, header_read_timeout, request_timeout, drain, .. } =
         &*serving;
     let caller = Caller {
@@ -44,7 +47,7 @@ where
         tunnel: Mutex::new(None),
     };
     let asked = Asked::default();
-    let (requests, caller, asked) = (&*requests, &caller, &asked);
+    let (caller, asked) = (&caller, &asked);
     let sending = Sending::default();
     let stream = Ending::new(stream, Arc::clone(&caller.alarm), sending.clone());
     let io = TokioIo::new(Patience::new(stream, *body_idle_timeout));
@@ -53,7 +56,7 @@ where
         sending.note(!request.body().is_end_stream());
         // Now, and not when the answer is first asked for: an end of the caller's side may be seen in between.
         caller.alarm.busy(*request_timeout);
-        async move { Ok::<_, Infallible>(requests.answer(request, caller).await) }
+        async move { Ok::<_, Infallible>(Requests::answer(request, caller).await) }
     });
     let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
     let alarm = &*caller.alarm;

@@ -18,8 +18,8 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    GatewayConfig, Requests, alarm::Alarm, config::DEFAULT_MAX_HEADERS, forward::Tunnel, lane::Lane,
-    peer::Peer, proxied,
+    GatewayConfig, alarm::Alarm, config::DEFAULT_MAX_HEADERS, forward::Tunnel, lane::Lane, peer::Peer,
+    proxied,
 };
 use crate::tls::CallerTls;
 
@@ -145,22 +145,15 @@ struct Opened<S> {
     /// Whether it is one of TLS.
     secure: bool,
     lane: Arc<Lane>,
-    requests: Arc<Requests>,
     serving: Arc<Serving>,
 }
 
 /// Serves one caller to the end of its connection.
-pub(super) async fn serve(
-    mut stream: TcpStream,
-    address: IpAddr,
-    lane: Arc<Lane>,
-    requests: Arc<Requests>,
-    serving: Arc<Serving>,
-) {
+pub(super) async fn serve(mut stream: TcpStream, address: IpAddr, lane: Arc<Lane>, serving: Arc<Serving>) {
     // Without it answers only get slower.
     let _ = stream.set_nodelay(true);
     let Some(address) = serving.caller(&mut stream, address).await else { return };
-    let opened = Opened { stream, peer: Peer::new(address), secure: false, lane, requests, serving };
+    let opened = Opened { stream, peer: Peer::new(address), secure: false, lane, serving };
     if opened.serving.tls.is_none() {
         http1::serve(opened).await;
     } else {
@@ -171,7 +164,7 @@ pub(super) async fn serve(
 
 /// Serves one that begins with TLS.
 async fn secure(opened: Opened<TcpStream>) {
-    let Opened { stream, peer, lane, requests, serving, .. } = opened;
+    let Opened { stream, peer, lane, serving, .. } = opened;
     let Some(stream) = serving.shake_hands(stream, &peer).await else { return };
-    http1::serve(Opened { stream, peer, secure: true, lane, requests, serving }).await;
+    http1::serve(Opened { stream, peer, secure: true, lane, serving }).await;
 }

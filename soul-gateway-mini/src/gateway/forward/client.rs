@@ -19,6 +19,7 @@ use tokio::{
 };
 
 use super::{
+    Forwarder,
     link::{Link, Open},
     names::Names,
     pool::Pool,
@@ -61,18 +62,17 @@ pub(super) enum Connection {
 pub(in crate::gateway) struct Client {
     pool: Pool,
     names: Arc<Names>,
-    connect_timeout: Duration,
     open: Arc<AtomicUsize>,
 }
 
 impl Client {
-    pub(super) fn new(
-        max_idle: usize,
-        idle_timeout: Duration,
-        connect_timeout: Duration,
-        names: Arc<Names>,
-    ) -> Self {
-        Self { pool: Pool::new(max_idle, idle_timeout), names, connect_timeout, open: Arc::default() }
+    pub(in crate::gateway) fn new(names: Arc<Names>) -> Self {
+        Self { pool: Pool::default(), names, open: Arc::default() }
+    }
+
+    /// Keeps as many idle connections, and for as long, as these settings say from now on.
+    pub(in crate::gateway) fn keep_to(&self, forwarder: &Forwarder) {
+        self.pool.keep_to(forwarder.pool);
     }
 
     /// Closes and forgets what has been idle for too long.
@@ -97,6 +97,7 @@ impl Client {
         target: &Target,
         address: &Arc<str>,
         which: Connection,
+        connect_timeout: Duration,
         deadline: Instant,
     ) -> Result<Lease, ConnectError> {
         if which == Connection::Any
@@ -105,7 +106,7 @@ impl Client {
             return Ok(Lease { link, client: Arc::clone(self) });
         }
         let asked = Instant::now();
-        let until = deadline.min(asked + self.connect_timeout);
+        let until = deadline.min(asked + connect_timeout);
         match timeout_at(until, self.connect(target)).await {
             Ok(Ok(stream)) => {
                 let link = Link::new(stream, Arc::clone(address), Open::count(&self.open));

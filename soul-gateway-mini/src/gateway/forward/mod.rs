@@ -1,12 +1,4 @@
-//! Sending a request to an upstream, and to another one where that is safe.
-//!
-//! | what failed | who may see it again |
-//! |---|---|
-//! | no connection was made | any upstream not tried yet, up to `failover_limit` and the rule's `retry`: nothing was sent |
-//! | an idle connection had just been closed | the same upstream, once, on a new connection, if a repetition is harmless |
-//! | no answer in time, or the upstream broke off | an upstream not tried yet, up to the rule's `retry`, if a repetition is harmless |
-//!
-//! Harmless is what has an idempotent method and no body. A POST reaches one upstream at most once.
+//! Sending a request to an upstream: `send` says to which, and to which after that; here is one attempt.
 
 mod answer;
 mod body;
@@ -17,6 +9,7 @@ mod headers;
 mod link;
 mod names;
 mod pool;
+mod send;
 mod tunnel;
 mod upload;
 
@@ -33,11 +26,12 @@ use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::Outcome;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 pub(super) use body::AnswerBody;
 pub(super) use client::Client;
 pub(super) use headers::is_plainly_framed;
+pub(super) use names::Names;
+pub(super) use send::{Tally, send};
 pub(super) use tunnel::Tunnel;
 pub(super) use upload::CallerFault;
 
@@ -46,7 +40,8 @@ use body::Downloading;
 use client::{ConnectError, Connection, Lease};
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
-use names::Names;
+use pool::Limits;
+use send::Failure;
 use upload::Upload;
 
 use super::{
@@ -54,7 +49,7 @@ use super::{
     connection::Caller,
     error::Refusal,
     peer::Peer,
-    plugin::divide::{Candidate, Candidates, InFlight, outcome_of},
+    plugin::divide::{Candidate, InFlight, outcome_of},
 };
 use crate::sync::Destination;
 
@@ -72,24 +67,9 @@ impl Outbound {
     }
 }
 
-/// How it went, for log and metrics.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    /// The last upstream that was tried.
-    pub(super) upstream: Option<Arc<str>>,
-    /// What it was asked for, without a path of its own.
-    pub(super) target: Option<PathAndQuery>,
-    /// Attempts the rule allows after the first.
-    pub(super) allowed: u32,
-    /// Attempts after the first.
-    pub(super) retries: u32,
-}
-
 /// How requests are sent to upstreams.
 pub(super) struct Forwarder {
-    names: Arc<Names>,
-    pool_max_idle: usize,
-    pool_idle_timeout: Duration,
+    pool: Limits,
     connect_timeout: Duration,
     failover_limit: usize,
     body_idle_timeout: Duration,
@@ -101,12 +81,9 @@ pub(super) struct Forwarder {
 }
 
 impl Forwarder {
-    /// `stop` ends lookups of names.
-    pub(super) fn new(config: &GatewayConfig, stop: CancellationToken) -> Self {
+    pub(super) fn new(config: &GatewayConfig) -> Self {
         Self {
-            names: Names::new(stop),
-            pool_max_idle: config.pool_max_idle,
-            pool_idle_timeout: config.pool_idle_timeout,
+            pool: Limits { max_idle: config.pool_max_idle, idle_timeout: config.pool_idle_timeout },
             connect_timeout: config.connect_timeout,
             failover_limit: config.failover_limit,
             body_idle_timeout: config.body_idle_timeout,
@@ -119,98 +96,6 @@ impl Forwarder {
                 limit => u32::try_from(limit).unwrap_or(u32::MAX),
             },
         }
-    }
-
-    /// The connections of one more lane.
-    pub(super) fn client(&self) -> Client {
-        Client::new(self.pool_max_idle, self.pool_idle_timeout, self.connect_timeout, Arc::clone(&self.names))
-    }
-}
-
-/// Sends a request to the candidates, one after the other as far as that is safe, and gives the head of the answer
-/// with its body still to come.
-///
-/// # Errors
-/// What the last attempt failed by.
-pub(super) async fn send(
-    forwarder: &Forwarder,
-    outbound: Outbound,
-    caller: &Caller,
-    peer: &Peer,
-    mut candidates: Candidates<'_>,
-    tally: &mut Tally,
-) -> Result<Response<AnswerBody>, Refusal> {
-    let rule = candidates.rule();
-    let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
-    (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
-    let mut budget =
-        Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
-    let mut deadline = Instant::now() + rule.timeout;
-    loop {
-        let candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
-        if candidate.others_in_flight() >= forwarder.upstream_max_requests {
-            // Another may have room; nothing was asked, so nothing is counted.
-            if candidates.advance() {
-                continue;
-            }
-            return Err(Refusal::Busy { upstream: Arc::clone(candidate.destination.address()) });
-        }
-        tally.upstream = Some(Arc::clone(candidate.destination.address()));
-        let failure = match sending.attempt(candidate, deadline, rule.timeout).await {
-            Ok(response) => return Ok(response),
-            Err(failure) => failure,
-        };
-        let again = budget.after(&failure, sending.is_whole(), deadline);
-        let Some(again) = again.filter(|_| !caller.alarm.is_over()) else {
-            return Err(failure.refusal);
-        };
-        if !candidates.advance() {
-            return Err(failure.refusal);
-        }
-        tally.retries += 1;
-        if again == Again::WithNewTime {
-            deadline = Instant::now() + rule.timeout;
-        }
-    }
-}
-
-/// How often and until when a request may be tried again.
-struct Budget {
-    failovers: usize,
-    retries: u32,
-    timeout: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
-    /// Within the time of the attempt that found no connection.
-    InSameTime,
-    /// With the rule's time from the start.
-    WithNewTime,
-}
-
-/// A failed attempt.
-struct Failure {
-    refusal: Refusal,
-    /// Whether the upstream can have seen nothing.
-    unsent: bool,
-}
-
-impl Budget {
-    /// Whether another upstream may be tried after `failure`. `whole`: the request is still, or again, all there.
-    fn after(&mut self, failure: &Failure, whole: bool, deadline: Instant) -> Option<Again> {
-        if !whole || matches!(failure.refusal, Refusal::Caller(_)) {
-            return None;
-        }
-        if failure.unsent && self.failovers > 0 && Instant::now() < deadline {
-            self.failovers -= 1;
-            return Some(Again::InSameTime);
-        }
-        if self.retries > 0 && !self.timeout.is_zero() {
-            self.retries -= 1;
-            return Some(Again::WithNewTime);
-        }
-        None
     }
 }
 
@@ -279,7 +164,9 @@ impl<'f> Sending<'f> {
         loop {
             destination.count_attempt();
             let client = self.caller.lane.client();
-            let leased = client.lease(destination.target(), address, connection, deadline).await;
+            let connect_timeout = self.forwarder.connect_timeout;
+            let leased =
+                client.lease(destination.target(), address, connection, connect_timeout, deadline).await;
             let mut lease = match leased {
                 Ok(lease) => lease,
                 Err(cause) => return Err(Self::not_connected(candidate, cause)),

@@ -31,7 +31,7 @@ type Addresses = Arc<[SocketAddr]>;
 
 /// What is known of every name.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(in crate::gateway) struct Names {
     known: Mutex<HashMap<(Box<str>, u16), Name>>,
     lookups: TaskTracker,
     stop: CancellationToken,
@@ -48,7 +48,7 @@ struct Name {
 
 impl Names {
     /// `stop` ends lookups under way.
-    pub(super) fn new(stop: CancellationToken) -> Arc<Self> {
+    pub(in crate::gateway) fn new(stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self { known: Mutex::default(), lookups: TaskTracker::new(), stop })
     }
 

@@ -13,11 +13,22 @@ use tokio::time::Instant;
 use super::link::Link;
 
 /// Idle connections by address, the one used last on top.
-#[derive(Debug)]
-pub(super) struct Pool {
-    idle: Mutex<ByAddress>,
-    max_idle: usize,
-    idle_timeout: Duration,
+#[derive(Debug, Default)]
+pub(super) struct Pool(Mutex<Idles>);
+
+#[derive(Debug, Default)]
+struct Idles {
+    idle: ByAddress,
+    limits: Limits,
+}
+
+/// How many connections wait, and for how long.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limits {
+    /// For one upstream; 0 keeps none.
+    pub(super) max_idle: usize,
+    /// Zero keeps none.
+    pub(super) idle_timeout: Duration,
 }
 
 /// By where the text of an address is in memory, which the entry keeps there: quicker than by the text, and the same
@@ -37,16 +48,18 @@ struct Idle {
 }
 
 impl Pool {
-    pub(super) fn new(max_idle: usize, idle_timeout: Duration) -> Self {
-        Self { idle: Mutex::default(), max_idle, idle_timeout }
+    /// From now on; what waits already is gone through at the next sweep.
+    pub(super) fn keep_to(&self, limits: Limits) {
+        self.lock().limits = limits;
     }
 
     /// A connection that is open and not too old.
     pub(super) fn take(&self, address: &Arc<str>) -> Option<Link> {
-        let mut idle = self.lock();
+        let mut idles = self.lock();
+        let Idles { idle, limits } = &mut *idles;
         let links = &mut idle.get_mut(&place(address))?.links;
         while let Some(Idle { link, since }) = links.pop() {
-            if since.elapsed() >= self.idle_timeout {
+            if since.elapsed() >= limits.idle_timeout {
                 // The ones below were put away earlier still.
                 links.clear();
             } else if link.is_quiet() {
@@ -58,35 +71,39 @@ impl Pool {
 
     /// Puts a connection away whose exchange has ended.
     pub(super) fn put(&self, mut link: Link) {
-        if self.max_idle == 0 || self.idle_timeout.is_zero() || !link.is_quiet() {
+        let mut idles = self.lock();
+        let Idles { idle, limits } = &mut *idles;
+        if limits.max_idle == 0 || limits.idle_timeout.is_zero() || !link.is_quiet() {
             return;
         }
         link.rest();
-        let mut idle = self.lock();
         let waiting = idle
             .entry(place(link.address()))
             .or_insert_with(|| Waiting { _address: Arc::clone(link.address()), links: Vec::new() });
-        if waiting.links.len() < self.max_idle {
+        if waiting.links.len() < limits.max_idle {
             waiting.links.push(Idle { link, since: Instant::now() });
         }
     }
 
     /// Closes what has been idle for too long, or was closed by the other side.
     pub(super) fn sweep(&self) {
-        self.lock().retain(|_, waiting| {
-            waiting.links.retain(|idle| idle.since.elapsed() < self.idle_timeout && idle.link.is_quiet());
+        let mut idles = self.lock();
+        let Idles { idle, limits } = &mut *idles;
+        idle.retain(|_, waiting| {
+            waiting.links.retain(|idle| idle.since.elapsed() < limits.idle_timeout && idle.link.is_quiet());
+            waiting.links.truncate(limits.max_idle);
             !waiting.links.is_empty()
         });
     }
 
     /// Closes everything.
     pub(super) fn clear(&self) {
-        self.lock().clear();
+        self.lock().idle.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, ByAddress> {
+    fn lock(&self) -> MutexGuard<'_, Idles> {
         // Nothing panics while it is held, and a list of connections is whole at any moment.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,6 +9,7 @@ mod life;
 mod peers;
 mod probing;
 mod proxies;
+mod reloading;
 mod requests;
 mod retries;
 mod secure;

@@ -48,6 +48,8 @@ pub(crate) struct Snapshot {
     rpc_kinds: Arc<RpcKinds>,
     refused: Vec<Refused>,
     size: (usize, usize, usize),
+    /// How its upstreams are chosen.
+    balance: SetSettings,
 }
 
 impl Snapshot {
@@ -73,6 +75,7 @@ impl Snapshot {
                 .then(|| context_path(data, previous, options, &mut refused)),
             rpc_kinds: RpcKinds::new(&data.meta_data, previous.map(|p| &p.rpc_kinds)),
             refused,
+            balance: options.balance.clone(),
         }
     }
 
@@ -132,6 +135,7 @@ fn divide(
     options: &SnapshotOptions,
     refused: &mut Vec<Refused>,
 ) -> DivideTable {
+    let chosen_otherwise = previous.is_some_and(|previous| previous.balance != options.balance);
     let previous = previous.and_then(Snapshot::divide);
     let mut destinations = Destinations::from(previous);
     let mut compile = |previous, ways: &HashMap<String, Vec<Way>>| {
@@ -142,7 +146,7 @@ fn divide(
             &data.rules,
             options.invalids,
             previous,
-            |selector| ways_of(selector).is_some(),
+            |selector| chosen_otherwise || ways_of(selector).is_some(),
             |selector, former| {
                 Ok(destinations.selector(selector, former, ways_of(selector), &options.balance))
             },
