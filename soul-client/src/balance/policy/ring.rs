@@ -33,21 +33,35 @@ const STEPS: usize = 2_048;
 struct Ring {
     /// Who has points and how many, to know whether the next ring would be the same.
     signature: u64,
-    /// Ascending: the leading [`PLACE_BITS`] bits of the place, then the owner. One read gives both. Behind the last one stands the
-    /// owner of the first, [`AHEAD`] times and in the last place, so that a search need not look where the ring ends.
-    points: Box<[u64]>,
-    /// The first point of each bucket; a bucket is the leading bits of a place.
-    buckets: Box<[u32]>,
-    shift: u32,
+    /// The index that nearly all choices need nothing but.
+    buckets: Box<[Bucket]>,
+    /// All of them, ascending by place; of two in one place the first counts.
+    points: Box<[Point]>,
 }
 
-/// Enough places for some millions of points, and owners for sixteen million upstreams.
-const PLACE_BITS: u32 = 40;
-const OWNER_BITS: u32 = u64::BITS - PLACE_BITS;
+#[derive(Clone, Copy, Debug, Default)]
+struct Point {
+    /// The leading bits of a hash.
+    place: u32,
+    /// Index of a member.
+    owner: u32,
+}
 
-/// How many points are compared at once. Whether one more is needed cannot be foretold, and a wrong guess takes longer than
-/// eight comparisons.
+/// The first points at or after where a bucket begins, whichever bucket they are in: one line of memory answers a choice. Which
+/// bucket a place is in follows from its leading bits.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Bucket {
+    places: [u32; AHEAD],
+    owners: [u32; AHEAD],
+}
+
+/// Points in a line. They are compared all at once: whether one more is needed cannot be foretold, and a wrong guess takes
+/// longer than eight comparisons.
 const AHEAD: usize = 8;
+
+/// Points for which there is one bucket: with so few, those of a line do not suffice for one choice in a hundred.
+const POINTS_OF_BUCKET: usize = 4;
 
 #[derive(Debug)]
 struct RingPicker {
@@ -88,14 +102,14 @@ impl Hashing for RingPicker {
         accept: &mut dyn FnMut(usize) -> bool,
     ) -> Option<usize> {
         let hash = context.hash64();
-        let mut owners = self.ring.owners_from(hash).take(STEPS);
+        let mut owners = self.ring.owners_from(Ring::place(hash)).take(STEPS);
         owners.find(|&owner| accept(owner)).or_else(|| walk(members, hash, accept))
     }
 }
 
 impl Picker for RingPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
-        let owner = self.ring.owner(context.hash64())?;
+        let owner = self.ring.owner(Ring::place(context.hash64()))?;
         if members.is_eligible(owner, context) {
             return Some(owner);
         }
@@ -121,56 +135,76 @@ impl Ring {
         all.sort_unstable_by(|a: &(u64, u32), b| {
             a.0.cmp(&b.0).then_with(|| base_url(a.1).cmp(&base_url(b.1)))
         });
-        let point = |&(place, owner): &(u64, u32)| place >> OWNER_BITS << OWNER_BITS | u64::from(owner);
-        let last = all.first().map(|&(_, owner)| point(&(u64::MAX, owner)));
-        let count = all.len();
-        let points: Box<[u64]> = all.iter().map(point).chain(last.into_iter().cycle().take(AHEAD)).collect();
-        // Some three points in a bucket: seldom more than are compared at once, and a small index.
-        let bits = (count / 4).next_power_of_two().ilog2().clamp(1, 28);
-        let shift = u64::BITS - bits;
-        let mut buckets = Vec::with_capacity(1 << bits);
-        let mut first = 0;
-        for bucket in 0..1_u64 << bits {
-            while first < count && points.get(first).is_some_and(|&point| point >> shift < bucket) {
-                first += 1;
-            }
-            buckets.push(u32::try_from(first).unwrap_or(u32::MAX));
-        }
-        Self { signature: signature(members, points_of_heaviest), points, buckets: buckets.into(), shift }
+        let point = |&(hash, owner): &(u64, u32)| Point { place: Self::place(hash), owner };
+        Self::of(signature(members, points_of_heaviest), all.iter().map(point).collect())
     }
 
-    /// The owners of all points, once around from the first at or after a place.
-    #[inline]
-    fn owners_from(&self, place: u64) -> impl Iterator<Item = usize> {
-        let points = &self.points[..self.points.len().saturating_sub(AHEAD)];
-        let (before, after) = points.split_at(self.start(place).min(points.len()));
-        after.iter().chain(before).map(|&point| owner(point))
+    /// - `points`: ascending by place.
+    fn of(signature: u64, points: Box<[Point]>) -> Self {
+        Self { signature, buckets: buckets(&points), points }
+    }
+
+    #[allow(clippy::cast_possible_truncation)]
+    fn place(hash: u64) -> u32 {
+        (hash >> 32) as u32
     }
 
     /// The owner of the first point at or after a place.
     #[inline]
-    fn owner(&self, place: u64) -> Option<usize> {
-        self.points.get(self.start(place)).map(|&point| owner(point))
+    fn owner(&self, place: u32) -> Option<usize> {
+        match self.near(place) {
+            [owner, ..] => Some(*owner as usize),
+            [] => self.search(place).next(),
+        }
     }
 
+    /// The owners of all points, once around from the first at or after a place.
+    fn owners_from(&self, place: u32) -> impl Iterator<Item = usize> {
+        let near = self.near(place);
+        let mut far = None;
+        let far =
+            std::iter::from_fn(move || far.get_or_insert_with(|| self.search(place).skip(near.len())).next());
+        near.iter().take(self.points.len()).map(|&owner| owner as usize).chain(far)
+    }
+
+    /// The owners of those points from the first at or after a place on that are in its line; of none, if more are before it than
+    /// fit there.
     #[inline]
-    fn start(&self, place: u64) -> usize {
-        let bucket = usize::try_from(place >> self.shift).unwrap_or(0);
-        let mut start = self.buckets.get(bucket).map_or(0, |&first| first as usize);
-        let place = place >> OWNER_BITS;
-        while let Some(ahead) = self.points.get(start..).and_then(|rest| rest.first_chunk::<AHEAD>()) {
-            let before = ahead.iter().filter(|&&point| point >> OWNER_BITS < place).count();
-            start += before;
-            if before < AHEAD {
-                break;
-            }
-        }
-        start
+    fn near(&self, place: u32) -> &[u32] {
+        let Some(bucket) = self.buckets.get(number(place, self.buckets.len())) else { return &[] };
+        let before = bucket.places.iter().filter(|&&point| point < place).count();
+        bucket.owners.get(before..).unwrap_or_default()
+    }
+
+    /// As [`Ring::owners_from`], without the index.
+    #[cold]
+    fn search(&self, place: u32) -> impl Iterator<Item = usize> {
+        let (before, after) = self.points.split_at(self.points.partition_point(|point| point.place < place));
+        after.iter().chain(before).map(|point| point.owner as usize)
     }
 }
 
-fn owner(point: u64) -> usize {
-    usize::try_from(point & ((1 << OWNER_BITS) - 1)).unwrap_or(usize::MAX)
+/// The bucket that a place is in. Ascends with the place.
+#[inline]
+fn number(place: u32, buckets: usize) -> usize {
+    usize::try_from((u64::from(place) * buckets as u64) >> u32::BITS).unwrap_or(0)
+}
+
+fn buckets(points: &[Point]) -> Box<[Bucket]> {
+    let count = points.len().div_ceil(POINTS_OF_BUCKET);
+    let mut first = 0;
+    let bucket = |bucket| {
+        first += points[first..].iter().take_while(|point| number(point.place, count) < bucket).count();
+        let mut filled = Bucket::default();
+        // Behind the last one the ring begins again: to a comparison that is in the last place.
+        let again = points.iter().map(|point| Point { place: u32::MAX, ..*point }).cycle();
+        let ahead = points[first..].iter().copied().chain(again);
+        for (point, (place, owner)) in ahead.zip(filled.places.iter_mut().zip(&mut filled.owners)) {
+            (*place, *owner) = (point.place, point.owner);
+        }
+        filled
+    };
+    (0..count).map(bucket).collect()
 }
 
 /// The weight as far as the configuration lets it take traffic; health changes no ring.
@@ -194,4 +228,41 @@ pub(super) fn walk(members: Members<'_>, hash: u64, accept: &mut dyn FnMut(usize
     let start = usize::try_from(hash % (up.len().max(1) as u64)).unwrap_or(0);
     let (before, after) = up.split_at(start.min(up.len()));
     after.iter().chain(before).map(|&index| index as usize).find(|&index| accept(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Places all over the ring, beside each other, the same, and at both ends.
+    fn places() -> impl Strategy<Value = Vec<u32>> {
+        let place = prop_oneof![
+            4 => any::<u32>(),
+            3 => 3_000_000_000..3_000_000_040_u32,
+            1 => prop_oneof![Just(0), Just(u32::MAX), u32::MAX - 3..=u32::MAX],
+        ];
+        prop::collection::vec(place, 0..120)
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_who_comes_after_a_place_and_then_all_others(mut at in places(), keys in places()) {
+            at.sort_unstable();
+            let points = (0..).zip(&at).map(|(owner, &place)| Point { place, owner }).collect();
+            let ring = Ring::of(0, points);
+            for &key in keys.iter().chain(&at) {
+                let first = at.iter().take_while(|&&place| place < key).count();
+                let expected: Vec<_> = (first..at.len()).chain(0..first).collect();
+                prop_assert_eq!(ring.owners_from(key).collect::<Vec<_>>(), &expected[..], "{}", key);
+                prop_assert_eq!(ring.owner(key), expected.first().copied(), "{}", key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_one_line() {
+        assert_eq!((size_of::<Bucket>(), align_of::<Bucket>()), (64, 64));
+    }
 }
