@@ -107,6 +107,10 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_BODY_IDLE_TIMEOUT", value_name = "SECONDS")]
     pub(super) body_idle_timeout: Option<Interval>,
 
+    /// Bytes a second that a caller has to send of its body, on average over each time it may pause; 0 is no limit
+    #[arg(long, global = true, env = "SOUL_MIN_BODY_RATE", value_name = "BYTES")]
+    pub(super) min_body_rate: Option<AtLeast<0>>,
+
     /// How long a caller may take to send the head of its next request, in seconds
     #[arg(long, global = true, env = "SOUL_HEADER_READ_TIMEOUT", value_name = "SECONDS")]
     pub(super) header_read_timeout: Option<Seconds>,
@@ -240,6 +244,7 @@ impl Area for GatewaySettings {
         pool_idle_timeout => config.pool_idle_timeout,
         pool_max_idle => config.pool_max_idle,
         body_idle_timeout => config.body_idle_timeout,
+        min_body_rate => config.min_body_rate,
         header_read_timeout => config.header_read_timeout,
         max_head_bytes => config.max_head_bytes,
         max_headers => config.max_headers,

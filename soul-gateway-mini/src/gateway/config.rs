@@ -47,6 +47,10 @@ pub const DEFAULT_POOL_MAX_IDLE: usize = 256;
 /// How long either side may pause inside a body; as nginx's `proxy_read_timeout`.
 pub const DEFAULT_BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Bytes a second that a caller has to send of its body; below what any network of today carries. An upstream that takes
+/// requests as they come, each on a thread of its own, is held by every caller that is slower.
+pub const DEFAULT_MIN_BODY_RATE: usize = 100;
+
 /// How long a caller may take to send the head of its next request, idling between two requests included.
 pub const DEFAULT_HEADER_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -106,6 +110,9 @@ pub struct GatewayConfig {
     pub pool_max_idle: usize,
     /// How long either side may pause inside a body; zero is no limit.
     pub body_idle_timeout: Duration,
+    /// Bytes a second that a caller has to send of its body, on average over each `body_idle_timeout`, until the answer
+    /// begins; 0 is no limit.
+    pub min_body_rate: usize,
     /// How long a caller may take to send the head of its next request.
     pub header_read_timeout: Duration,
     /// Bytes of a request head; at least 8192.
@@ -175,6 +182,7 @@ impl Default for GatewayConfig {
             pool_idle_timeout: DEFAULT_POOL_IDLE_TIMEOUT,
             pool_max_idle: DEFAULT_POOL_MAX_IDLE,
             body_idle_timeout: DEFAULT_BODY_IDLE_TIMEOUT,
+            min_body_rate: DEFAULT_MIN_BODY_RATE,
             header_read_timeout: DEFAULT_HEADER_READ_TIMEOUT,
             max_head_bytes: DEFAULT_MAX_HEAD_BYTES,
             max_headers: DEFAULT_MAX_HEADERS,
@@ -214,6 +222,11 @@ impl GatewayConfig {
         let pairs: Vec<_> =
             self.tls_certificates.iter().cloned().zip(self.tls_keys.iter().cloned()).collect();
         (!pairs.is_empty()).then(|| TlsFiles { pairs, client_ca: self.tls_client_ca.clone() })
+    }
+
+    /// Bytes of its body that a caller has to send in each pause it may make.
+    pub(super) fn least_upload(&self) -> u64 {
+        (self.min_body_rate as f64 * self.body_idle_timeout.as_secs_f64()) as u64
     }
 
     /// How upstreams are chosen, but for the ways, which the rules name.

@@ -172,10 +172,15 @@ async fn version_1(stream: &mut (impl AsyncRead + Unpin), start: &[u8]) -> io::R
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
         ["PROXY", "UNKNOWN", ..] => Ok(None),
-        ["PROXY", family @ ("TCP4" | "TCP6"), source, _, from, to] => {
-            let address: IpAddr = source.parse().map_err(|_| none())?;
-            let ports = [from, to].iter().all(|port| port.parse::<u16>().is_ok());
-            (ports && address.is_ipv4() == (family == "TCP4")).then_some(Some(address)).ok_or_else(none)
+        ["PROXY", family @ ("TCP4" | "TCP6"), source, destination, from, to] => {
+            let is_port =
+                |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+            let address = |text: &str| {
+                let address = text.parse::<IpAddr>().ok();
+                address.filter(|address| address.is_ipv4() == (family == "TCP4")).ok_or_else(none)
+            };
+            let (source, _) = (address(source)?, address(destination)?);
+            [from, to].into_iter().all(is_port).then_some(Some(source)).ok_or_else(none)
         }
         _ => Err(none()),
     }

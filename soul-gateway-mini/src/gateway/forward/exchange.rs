@@ -46,8 +46,9 @@ pub(super) struct Times<'a> {
     /// Until when the upstream may take, should the body add nothing to it.
     pub(super) deadline: Instant,
     pub(super) timeout: Duration,
-    /// How long the caller may pause.
+    /// How long the caller may pause, and how many bytes it has to send in such a time.
     pub(super) pause: Duration,
+    pub(super) least: u64,
 }
 
 /// Sends what was written into the link and the body, and gives the head of the answer.
@@ -58,8 +59,17 @@ pub(super) async fn exchange(
     times: Times<'_>,
 ) -> Result<Box<Head>, SendError> {
     times.alarm.set(times.deadline);
-    let mut exchange =
-        Exchange { link, method, upload, times, pushing: true, broken: None, told: None, looked: 0 };
+    let mut exchange = Exchange {
+        link,
+        method,
+        upload,
+        times,
+        pushing: true,
+        broken: None,
+        told: None,
+        received: 0,
+        looked: 0,
+    };
     let outcome = poll_fn(|cx| exchange.poll(cx)).await;
     times.alarm.clear();
     outcome
@@ -76,6 +86,8 @@ struct Exchange<'a> {
     broken: Option<io::Error>,
     /// What the alarm was last told: who is waited for, and how much of the body had gone by then.
     told: Option<(Awaited, u64)>,
+    /// How many bytes the caller had sent when its pause began to run.
+    received: u64,
     /// How much of what came was looked at, and is no whole head.
     looked: usize,
 }
@@ -158,19 +170,29 @@ impl Exchange<'_> {
         let Some(upload) = self.upload.as_mut() else {
             return if self.times.alarm.has_rung() { Err(SendError::Late) } else { Ok(false) };
         };
-        let Times { alarm, timeout, pause, .. } = self.times;
+        let Times { alarm, timeout, pause, least, .. } = self.times;
         let waits = if self.pushing { upload.awaits() } else { Awaited::Upstream };
         let now = (waits, upload.progress());
         if self.told != Some(now) {
-            // At first the whole time is set already.
-            let first = self.told.replace(now).is_none();
+            let before = self.told.replace(now).map(|(waited, _)| waited);
+            // A drop now and then is as good as a pause.
+            let drips = waits == Awaited::Caller
+                && before == Some(Awaited::Caller)
+                && upload.received() - self.received < least;
             match waits {
-                Awaited::Upstream if first => {}
+                // At first the whole time is set already.
+                Awaited::Upstream if before.is_none() => {}
                 Awaited::Upstream => alarm.set(Instant::now() + timeout),
-                Awaited::Caller => alarm.set_pause(pause),
+                Awaited::Caller if drips => {}
+                Awaited::Caller => {
+                    self.received = upload.received();
+                    alarm.set_pause(pause);
+                }
                 Awaited::Continue => alarm.set(Instant::now() + timeout.min(CONTINUE_AFTER)),
             }
-            return Ok(false);
+            if !drips {
+                return Ok(false);
+            }
         }
         match waits {
             _ if !alarm.has_rung() => Ok(false),

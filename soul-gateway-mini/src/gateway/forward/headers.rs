@@ -137,7 +137,7 @@ impl Asked<'_> {
             line(out, UPGRADE.as_str(), protocol.as_bytes());
         }
         self.tell_body(out);
-        self.tell_caller(out);
+        self.tell_caller(out, &named);
         out.extend_from_slice(b"\r\n");
     }
 
@@ -181,8 +181,9 @@ impl Asked<'_> {
         }
     }
 
-    /// Writes `X-Forwarded-For`, `-Proto` and `-Host`.
-    fn tell_caller(&self, out: &mut Vec<u8>) {
+    /// Writes `X-Forwarded-For`, `-Proto` and `-Host`. What is `named` in `Connection` was left out: nobody can make them
+    /// vanish by that.
+    fn tell_caller(&self, out: &mut Vec<u8>, named: &[HeaderName]) {
         if self.forwarded == Forwarded::Off {
             return;
         }
@@ -195,8 +196,9 @@ impl Asked<'_> {
         }
         out.extend_from_slice(self.caller.as_bytes());
         out.extend_from_slice(b"\r\n");
-        let missing =
-            |name: HeaderName| self.forwarded == Forwarded::Replace || !self.headers.contains_key(name);
+        let missing = |name: HeaderName| {
+            self.forwarded == Forwarded::Replace || named.contains(&name) || !self.headers.contains_key(name)
+        };
         if missing(X_FORWARDED_PROTO) {
             let scheme: &[u8] = if self.secure { b"https\r\n" } else { b"http\r\n" };
             out.extend_from_slice(b"x-forwarded-proto: ");

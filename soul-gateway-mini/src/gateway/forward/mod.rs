@@ -73,6 +73,8 @@ pub(super) struct Forwarder {
     connect_timeout: Duration,
     failover_limit: usize,
     body_idle_timeout: Duration,
+    /// Bytes of a body that have to come in that time.
+    least_upload: u64,
     host_header: HostHeader,
     forwarded: Forwarded,
     max_body: u64,
@@ -87,6 +89,7 @@ impl Forwarder {
             connect_timeout: config.connect_timeout,
             failover_limit: config.failover_limit,
             body_idle_timeout: config.body_idle_timeout,
+            least_upload: config.least_upload(),
             host_header: config.host_header,
             forwarded: config.forwarded,
             max_body: config.max_body(),
@@ -173,7 +176,8 @@ impl<'f> Sending<'f> {
             };
             self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
-            let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause };
+            let least = self.forwarder.least_upload;
+            let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
             let outcome = exchange(&mut lease.link, &self.head.method, &mut self.upload, times).await;
             let cause = match outcome {
                 Ok(head) => {

@@ -75,8 +75,9 @@ pub(super) struct Upload {
     sent: usize,
     /// Nothing more will come out of `body`.
     read: bool,
-    /// Frames that were taken from the caller.
+    /// Frames that were taken from the caller, and their bytes.
     frames: u64,
+    received: u64,
     awaits: Awaited,
 }
 
@@ -102,6 +103,7 @@ impl Upload {
             sent: 0,
             read: false,
             frames: 0,
+            received: 0,
             awaits: Awaited::Upstream,
         })
     }
@@ -123,6 +125,11 @@ impl Upload {
     /// A number that changes with whatever of it is passed on.
     pub(super) fn progress(&self) -> u64 {
         self.frames << 32 | self.sent as u64
+    }
+
+    /// How many bytes the caller has sent.
+    pub(super) fn received(&self) -> u64 {
+        self.received
     }
 
     pub(super) fn awaits(&self) -> Awaited {
@@ -206,6 +213,7 @@ impl Upload {
             }
             Ok(data) => {
                 self.allowed -= data.len() as u64;
+                self.received += data.len() as u64;
                 // An empty chunk would be the last one.
                 if self.chunked && !data.is_empty() {
                     use io::Write as _;

@@ -1,13 +1,11 @@
 //! What upstreams may say, and what they may not: the caller gets a whole answer or knows that it is none, and nothing
 //! that one answer leaves behind ever becomes part of another.
 
-use std::time::Duration;
-
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 use super::{
     super::GatewayConfig,
-    peers::{Reply, Upstream, Wire, ask, eventually, get, within},
+    peers::{Gate, Reply, Upstream, Wire, ask, eventually, get, within},
     setup::{Running, config, handle, service},
 };
 
@@ -271,10 +269,9 @@ async fn a_body_that_is_too_long_is_refused_before_it_is_read_or_as_soon_as_it_i
 
 #[tokio::test]
 async fn more_requests_than_allowed_are_refused_at_once() {
-    let upstream = Upstream::start(|_| {
-        Reply::Later(Duration::from_millis(300), b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow".to_vec())
-    })
-    .await;
+    let gate = Gate::default();
+    let held = gate.clone();
+    let upstream = Upstream::start(move |_| held.then("slow")).await;
     let config = GatewayConfig { max_requests: 1, ..config() };
     let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
     let mut first = Wire::connect(running.address()).await;
@@ -283,6 +280,7 @@ async fn more_requests_than_allowed_are_refused_at_once() {
     let refused = get(running.address(), "/http/x").await;
     assert_eq!((refused.status(), refused.values("retry-after")), (503, vec!["1"]));
     assert!(refused.text().contains(r#""code":429"#), "{refused:?}");
+    gate.open();
     assert_eq!(first.response_to("GET").await.text(), "slow");
     assert_eq!(upstream.seen().len(), 1);
     first.send(GET).await;
@@ -291,12 +289,10 @@ async fn more_requests_than_allowed_are_refused_at_once() {
 
 #[tokio::test]
 async fn an_upstream_gets_no_more_requests_at_once_than_it_may() {
+    let gate = Gate::default();
     let slow = async || {
-        Upstream::start(|_| {
-            let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow";
-            Reply::Later(Duration::from_millis(300), reply.to_vec())
-        })
-        .await
+        let held = gate.clone();
+        Upstream::start(move |_| held.then("slow")).await
     };
     let (one, two) = (slow().await, slow().await);
     let config = GatewayConfig { upstream_max_requests: 1, ..config() };
@@ -311,6 +307,7 @@ async fn an_upstream_gets_no_more_requests_at_once_than_it_may() {
     }
     let refused = get(running.address(), "/http/x").await;
     assert_eq!((refused.status(), refused.values("retry-after")), (503, vec!["1"]));
+    gate.open();
     for wire in &mut wires {
         assert_eq!(wire.response_to("GET").await.text(), "slow");
     }

@@ -5,6 +5,7 @@ mod bodies;
 mod bytes;
 mod endings;
 mod failures;
+mod hops;
 mod life;
 mod peers;
 mod probing;

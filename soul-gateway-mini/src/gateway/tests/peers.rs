@@ -234,8 +234,30 @@ pub(super) enum Reply {
     Last(Vec<u8>),
     /// Sends this after a while.
     Later(Duration, Vec<u8>),
+    /// Sends this once it is let.
+    Once(Gate, Vec<u8>),
     /// Never answers.
     Hang,
+}
+
+/// Holds answers back until it is opened.
+#[derive(Clone, Default)]
+pub(super) struct Gate(Arc<tokio::sync::watch::Sender<bool>>);
+
+impl Gate {
+    pub(super) fn open(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// An answer that waits for it.
+    pub(super) fn then(&self, body: &str) -> Reply {
+        let Reply::Bytes(bytes) = ok(body) else { unreachable!("it is one") };
+        Reply::Once(self.clone(), bytes)
+    }
+
+    async fn opened(&self) {
+        self.0.subscribe().wait_for(|open| *open).await.expect("the gate is here");
+    }
 }
 
 /// A plain answer with a body.
@@ -339,6 +361,10 @@ async fn converse(
             Reply::Last(bytes) => (bytes, true),
             Reply::Later(pause, bytes) => {
                 sleep(pause).await;
+                (bytes, false)
+            }
+            Reply::Once(gate, bytes) => {
+                gate.opened().await;
                 (bytes, false)
             }
             Reply::Hang => {

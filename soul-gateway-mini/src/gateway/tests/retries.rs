@@ -140,7 +140,7 @@ async fn a_post_is_not_repeated_after_a_timeout() {
     let slow = Upstream::start(|_| Reply::Hang).await;
     let fine = Upstream::named("fine").await;
     let running =
-        Running::start(&service(&[slow.address, fine.address], &handle("roundRobin", 5, 100))).await;
+        Running::start(&service(&[slow.address, fine.address], &handle("roundRobin", 5, 400))).await;
     let mut statuses =
         [ask(running.address(), POST).await.status(), ask(running.address(), POST).await.status()];
     statuses.sort_unstable();
@@ -161,7 +161,7 @@ async fn a_get_goes_to_another_upstream_as_often_as_its_rule_says() {
         assert_eq!(get(two.address(), "/http/x").await.text(), "fine");
     }
     let slow = Upstream::start(|_| Reply::Hang).await;
-    let late = Running::start(&service(&[slow.address, fine.address], &handle("roundRobin", 1, 100))).await;
+    let late = Running::start(&service(&[slow.address, fine.address], &handle("roundRobin", 1, 400))).await;
     for _ in 0..2 {
         assert_eq!(get(late.address(), "/http/x").await.text(), "fine", "also after a timeout");
     }

@@ -1,4 +1,5 @@
-//! How long things may take, with small real values.
+//! How long things may take, with small real values. Every other limit is too long for the test to wait for, so that what
+//! ends in time ended by the limit it is about; how exactly it is kept is for `alarm` to show, whose clock stands still.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -13,13 +14,13 @@ use super::{
     setup::{Running, config, handle, service},
 };
 
+/// In the milliseconds of a rule.
+const HOUR: u32 = 3_600_000;
+
 const LATE: &str = r#"{"code":-104,"message":"Service call timeout!","data":null}"#;
 
-/// More than the 50 ms that are promised, for machines under load.
-const SLACK: Duration = Duration::from_millis(300);
-
 #[tokio::test]
-async fn the_time_of_the_rule_counts_and_504_comes_right_after_it() {
+async fn the_time_of_the_rule_counts() {
     let silent = Upstream::start(|_| Reply::Hang).await;
     for allowed in [100, 400] {
         let running = Running::start(&service(&[silent.address], &handle("random", 0, allowed))).await;
@@ -27,8 +28,7 @@ async fn the_time_of_the_rule_counts_and_504_comes_right_after_it() {
         let answer = get(running.address(), "/http/x").await;
         let took = asked.elapsed();
         assert_eq!((answer.status(), answer.text().as_str()), (504, LATE));
-        let allowed = Duration::from_millis(allowed.into());
-        assert!(took >= allowed && took < allowed + SLACK, "{took:?}");
+        assert!(took >= Duration::from_millis(allowed.into()), "{took:?}");
     }
     let slow =
         Upstream::start(|_| Reply::Later(Duration::from_millis(150), b"HTTP/1.1 204 X\r\n\r\n".to_vec()))
@@ -41,15 +41,13 @@ async fn the_time_of_the_rule_counts_and_504_comes_right_after_it() {
 async fn a_connection_that_is_never_made_ends_in_time_and_another_upstream_is_asked() {
     let hole = BlackHole::open().await;
     let config = || GatewayConfig { connect_timeout: Duration::from_millis(100), ..config() };
-    let alone = Running::with(config(), &service(&[hole.address], &handle("random", 0, 3000))).await;
-    let asked = Instant::now();
+    let alone = Running::with(config(), &service(&[hole.address], &handle("random", 0, HOUR))).await;
     let answer = get(alone.address(), "/http/x").await;
     assert_eq!((answer.status(), answer.text().as_str()), (504, LATE));
-    assert!(asked.elapsed() < Duration::from_millis(100) + SLACK, "{:?}", asked.elapsed());
 
     let fine = Upstream::named("fine").await;
     let two =
-        Running::with(config(), &service(&[hole.address, fine.address], &handle("roundRobin", 0, 3000)))
+        Running::with(config(), &service(&[hole.address, fine.address], &handle("roundRobin", 0, HOUR)))
             .await;
     let post = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
     for _ in 0..4 {
@@ -82,11 +80,11 @@ impl BlackHole {
 #[tokio::test]
 async fn the_time_a_caller_takes_to_send_is_not_the_upstreams() {
     let upstream = Upstream::named("one").await;
-    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 200))).await;
+    let running = Running::start(&service(&[upstream.address], &handle("random", 0, 1000))).await;
     let mut wire = Wire::connect(running.address()).await;
     wire.send("POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n").await;
     for byte in ["a", "b", "c", "d", "e", "f"] {
-        sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(300)).await;
         wire.send(byte).await;
     }
     let answer = wire.response_to("POST").await;
@@ -121,9 +119,7 @@ async fn a_caller_that_never_ends_its_head_is_cut_off() {
     let running = Running::with(config, &service(&[upstream.address], &handle("random", 0, 3000))).await;
     let mut wire = Wire::connect(running.address()).await;
     wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\nX: ").await;
-    let asked = Instant::now();
-    within(wire.head()).await;
-    assert!(asked.elapsed() < Duration::from_secs(2));
+    assert!(wire.is_closed().await, "it has asked nothing that could be answered");
     let mut idle = Wire::connect(running.address()).await;
     assert!(idle.is_closed().await, "one that sends nothing is cut off too");
 }
@@ -132,10 +128,9 @@ async fn a_caller_that_never_ends_its_head_is_cut_off() {
 async fn the_whole_request_has_a_time_of_its_own() {
     let config = || GatewayConfig { request_timeout: Duration::from_millis(200), ..config() };
     let silent = Upstream::start(|_| Reply::Hang).await;
-    let running = Running::with(config(), &service(&[silent.address], &handle("random", 3, 60_000))).await;
-    let asked = Instant::now();
+    let running = Running::with(config(), &service(&[silent.address], &handle("random", 3, HOUR))).await;
     assert_eq!(get(running.address(), "/http/x").await.status(), 504);
-    assert!(asked.elapsed() < Duration::from_millis(200) + SLACK, "{:?}", asked.elapsed());
+    assert_eq!(silent.seen().len(), 1, "there is no time for another");
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +142,7 @@ async fn the_whole_request_has_a_time_of_its_own() {
             sleep(Duration::from_millis(10)).await;
         }
     });
-    let running = Running::with(config(), &service(&[address], &handle("random", 0, 60_000))).await;
+    let running = Running::with(config(), &service(&[address], &handle("random", 0, HOUR))).await;
     let mut wire = Wire::connect(running.address()).await;
     for _ in 0..2 {
         // A request that ends in time does not shorten the next one.
@@ -156,13 +151,45 @@ async fn the_whole_request_has_a_time_of_its_own() {
         sleep(Duration::from_millis(120)).await;
     }
     wire.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let asked = Instant::now();
     let answer = wire.response_to("GET").await;
     assert_eq!((answer.status(), answer.whole), (200, false));
-    assert!(
-        answer.body.len() > 5 && asked.elapsed() < Duration::from_millis(200) + SLACK,
-        "{:?}",
-        asked.elapsed()
-    );
+    assert!(!answer.body.is_empty(), "the time began with this request");
     within(endless).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_that_drips_is_not_waited_for_and_a_slow_one_is() {
+    let upstream = Upstream::named("one").await;
+    // 100 bytes in every such time.
+    let idle = Duration::from_millis(1000);
+    let config = |min_body_rate| GatewayConfig { body_idle_timeout: idle, min_body_rate, ..config() };
+    let data = service(&[upstream.address], &handle("random", 0, HOUR));
+    let post = "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+    let running = Running::with(config(100), &data).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send(post).await;
+    let answer = within(async {
+        loop {
+            // Never a pause that would be too long, and always too little.
+            wire.send("x").await;
+            if timeout(idle / 50, wire.more()).await.is_ok() {
+                break wire.response_to("POST").await;
+            }
+        }
+    })
+    .await;
+    assert_eq!((answer.status(), answer.values("connection")), (408, vec!["close"]));
+
+    for rate in [0, 100] {
+        let running = Running::with(config(rate), &data).await;
+        let mut wire = Wire::connect(running.address()).await;
+        wire.send(post).await;
+        let bytes = if rate == 0 { 1 } else { 50 };
+        for _ in 0..20 {
+            sleep(idle / 10).await;
+            wire.send(vec![b'x'; bytes]).await;
+        }
+        wire.send(vec![b'x'; 1_000_000 - 20 * bytes]).await;
+        assert_eq!(wire.response_to("POST").await.text(), "one", "{rate}");
+    }
 }
