@@ -7,6 +7,7 @@ use soul_client::wire::soul::ConditionData;
 
 use super::{
     error::MatchError,
+    few::Few,
     index::{Filing, Filings, Sought},
     operator::Comparison,
     view::{Field, RequestView},
@@ -40,10 +41,11 @@ impl MatchMode {
 enum Source {
     Uri,
     Query(Box<str>),
-    Header(HeaderName),
+    Header(Box<HeaderName>),
     Host,
     Ip,
-    Context(Box<str>, MatchError),
+    /// Its name, and what it is if it has no text.
+    Context(Box<(Box<str>, MatchError)>),
     Method,
     /// A name that no request has: an absent one, or one that is no header name.
     Nothing,
@@ -59,20 +61,22 @@ impl Source {
             Some("req_method") => Self::Method,
             Some("query") => name.map_or(Self::Nothing, |name| Self::Query(name.into())),
             Some("post") => name.map_or(Self::Nothing, Self::context),
-            Some("header") => name.and_then(|name| name.parse().ok()).map_or(Self::Nothing, Self::Header),
+            Some("header") => name
+                .and_then(|name| name.parse().ok())
+                .map_or(Self::Nothing, |name| Self::Header(Box::new(name))),
             _ => return Err(MatchError::ParamType(condition.param_type.clone())),
         })
     }
 
     fn context(name: &str) -> Self {
-        Self::Context(name.into(), MatchError::ContextField(name.to_owned()))
+        Self::Context(Box::new((name.into(), MatchError::ContextField(name.to_owned()))))
     }
 
     /// What the index looks up of it; the path has its own way, and a context field may be an error.
     fn sought(&self) -> Option<Sought> {
         match self {
             Self::Query(name) => Some(Sought::Query(name.clone())),
-            Self::Header(name) => Some(Sought::Header(name.clone())),
+            Self::Header(name) => Some(Sought::Header((**name).clone())),
             Self::Host => Some(Sought::Host),
             Self::Ip => Some(Sought::Ip),
             Self::Method => Some(Sought::Method),
@@ -89,9 +93,9 @@ impl Source {
             Self::Ip => view.ip().map(Into::into),
             Self::Method => Some(view.method().into()),
             Self::Nothing => None,
-            Self::Context(name, not_text) => match view.context_field(name) {
+            Self::Context(field) => match view.context_field(&field.0) {
                 Field::Text(text) => Some(text),
-                Field::NotText => return Err(not_text),
+                Field::NotText => return Err(&field.1),
                 Field::Absent => None,
             },
         })
@@ -100,14 +104,14 @@ impl Source {
 
 /// One test of a request, compiled.
 #[derive(Debug)]
-pub struct Condition(Result<(Source, Comparison), MatchError>);
+pub struct Condition(Result<(Source, Comparison), Box<MatchError>>);
 
 impl Condition {
     /// Compiles a condition; never fails, see [`problem`](Self::problem).
     #[must_use]
     pub fn compile(condition: Option<&ConditionData>) -> Self {
-        let Some(condition) = condition else { return Self(Err(MatchError::NullCondition)) };
-        Self(Source::new(condition).map(|source| (source, Comparison::new(condition))))
+        let Some(condition) = condition else { return Self(Err(Box::new(MatchError::NullCondition))) };
+        Self(Source::new(condition).map(|source| (source, Comparison::new(condition))).map_err(Box::new))
     }
 
     /// Whether the request passes.
@@ -116,7 +120,7 @@ impl Condition {
     /// When the condition cannot be evaluated: its param type is unknown, or the value taken from the
     /// request is not blank and operator or value of the condition are unusable.
     pub fn holds(&self, view: &RequestView<'_>) -> Result<bool, &MatchError> {
-        let (source, comparison) = self.0.as_ref()?;
+        let (source, comparison) = self.0.as_ref().map_err(Box::as_ref)?;
         comparison.judge(source.value(view)?.as_deref())
     }
 
@@ -144,7 +148,7 @@ impl Condition {
         match &self.0 {
             Err(reason) => Some(reason),
             // The one field of Soul's context that is always there and no text.
-            Ok((Source::Context(name, reason), _)) if **name == *"startDateTime" => Some(reason),
+            Ok((Source::Context(field), _)) if *field.0 == *"startDateTime" => Some(&field.1),
             Ok((_, comparison)) => comparison.problem(),
         }
     }
@@ -152,16 +156,17 @@ impl Condition {
 
 /// The conditions of a selector or a rule, compiled.
 #[derive(Debug)]
-pub struct Conditions(Result<(MatchMode, Box<[Condition]>), MatchError>);
+pub struct Conditions(Result<(MatchMode, Few<Condition>), Box<MatchError>>);
 
 impl Conditions {
     /// Compiles a list; never fails, see [`problem`](Self::problem).
     #[must_use]
     pub fn compile(match_mode: Option<i32>, list: Option<&[Option<ConditionData>]>) -> Self {
-        Self(MatchMode::from_code(match_mode).and_then(|mode| {
+        let compiled = MatchMode::from_code(match_mode).and_then(|mode| {
             let list = list.ok_or(MatchError::NoConditions)?;
             Ok((mode, list.iter().map(|condition| Condition::compile(condition.as_ref())).collect()))
-        }))
+        });
+        Self(compiled.map_err(Box::new))
     }
 
     /// Whether the request passes; conditions are tried in order, and none after the result is known.
@@ -169,9 +174,9 @@ impl Conditions {
     /// # Errors
     /// When a condition that had to be tried cannot be evaluated, or the list as a whole cannot.
     pub fn hold(&self, view: &RequestView<'_>) -> Result<bool, &MatchError> {
-        let (mode, list) = self.0.as_ref()?;
+        let (mode, list) = self.0.as_ref().map_err(Box::as_ref)?;
         let decisive = *mode == MatchMode::Or;
-        for condition in list {
+        for condition in list.iter() {
             if condition.holds(view)? == decisive {
                 return Ok(decisive);
             }
@@ -199,8 +204,10 @@ impl Conditions {
     #[must_use]
     pub fn problem(&self, list: &str) -> Option<(String, MatchError)> {
         match &self.0 {
-            Err(reason @ MatchError::NoMatchMode) => Some(("matchMode".to_owned(), reason.clone())),
-            Err(reason) => Some((list.to_owned(), reason.clone())),
+            Err(reason) => {
+                let field = if matches!(**reason, MatchError::NoMatchMode) { "matchMode" } else { list };
+                Some((field.to_owned(), (**reason).clone()))
+            }
             Ok((_, conditions)) => conditions.iter().enumerate().find_map(|(at, condition)| {
                 let reason = condition.problem()?;
                 let field = reason.condition_field().map_or_else(String::new, |field| format!(".{field}"));

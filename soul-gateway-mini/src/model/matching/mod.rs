@@ -9,6 +9,7 @@
 //! | `operator` | comparing a value with a condition's |
 //! | `ant` | path patterns |
 //! | `java_regex` | Java's regular expressions on a linear-time engine |
+//! | `few` | lists that mostly have one element |
 //! | `decode`, `text` | Java's decoding, white space and line breaks |
 //!
 //! The gateway compiles a [`PluginTable`] for each change of its configuration. The admin compiles
@@ -25,6 +26,7 @@ pub(crate) mod text;
 mod ant;
 mod condition;
 mod error;
+mod few;
 mod index;
 pub(crate) mod java_regex;
 mod operator;

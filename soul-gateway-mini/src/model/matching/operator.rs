@@ -23,16 +23,16 @@ enum Kind {
     /// `=`
     Equals(Box<str>),
     /// `regEx`
-    Regex(JavaRegex),
+    Regex(Box<JavaRegex>),
     /// Nothing that can be evaluated: an error, but only for a value that is not blank.
-    Invalid(MatchError),
+    Invalid(Box<MatchError>),
 }
 
 impl Comparison {
     /// Compiles operator and value of a condition; never fails, see [`problem`](Self::problem).
     #[must_use]
     pub fn new(condition: &ConditionData) -> Self {
-        Self(Kind::new(condition).unwrap_or_else(Kind::Invalid))
+        Self(Kind::new(condition).unwrap_or_else(|reason| Kind::Invalid(Box::new(reason))))
     }
 
     /// Compares a value taken from a request.
@@ -116,7 +116,7 @@ impl Kind {
 
     /// The one operator whose value is not trimmed.
     fn regex(value: &str) -> Result<Self, MatchError> {
-        Ok(Self::Regex(JavaRegex::new(value)?))
+        Ok(Self::Regex(Box::new(JavaRegex::new(value)?)))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     error::MatchError,
     index::{Filing, PathPlaces, Place, Sought},
 };
-use segment::Segment;
+use segment::{ANY_DEPTH, Segment};
 
 pub use paths::PathPatterns;
 
@@ -33,34 +33,30 @@ pub use paths::PathPatterns;
 #[derive(Debug)]
 pub struct AntPattern {
     text: Box<str>,
-    segments: Box<[Segment]>,
-    /// From here on every segment is `**`; the length when the last one is not.
-    open_from: usize,
     shape: Shape,
 }
 
-/// Patterns for which one comparison of bytes proves a match; what it does not prove, the walk decides.
+/// What it takes to match. The first two hold nothing but the text: they are most patterns of a large configuration.
 #[derive(Debug)]
 enum Shape {
     /// Only literal segments: a path that is the pattern.
     Literal,
-    /// Literal segments and then `/**`: a path below the text before it, whose length this is.
-    Subtree(usize),
+    /// Literal segments and then `/**`: a path below the text before it.
+    Subtree,
     /// A segment that cannot be tried; see [`is_potential`].
-    Broken,
+    Broken(Box<[Segment]>),
     /// Anything else.
-    General,
+    General(Box<[Segment]>),
 }
+
+/// What a subtree ends with.
+const BELOW: &str = "/**";
 
 impl AntPattern {
     /// Compiles a pattern; a segment with an unusable regular expression fails only when it is tried.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let segments: Box<[Segment]> = tokens(text).map(Segment::compile).collect();
-        let open = segments.iter().rev().take_while(|segment| segment.is_any_depth()).count();
-        let open_from = segments.len() - open;
-        let shape = Shape::of(text, &segments, open_from);
-        Self { text: text.into(), segments, open_from, shape }
+        Self { text: text.into(), shape: Shape::of(text) }
     }
 
     /// The pattern as written.
@@ -71,12 +67,20 @@ impl AntPattern {
 
     /// The segments that fail when they are tried, in order.
     pub fn problems(&self) -> impl Iterator<Item = &MatchError> {
-        self.segments.iter().filter_map(Segment::problem)
+        self.segments().iter().filter_map(Segment::problem)
     }
 
     /// How many segments need a regular expression engine.
     fn regexes(&self) -> usize {
-        self.segments.iter().filter(|segment| segment.is_regex()).count()
+        self.segments().iter().filter(|segment| segment.is_regex()).count()
+    }
+
+    /// What was compiled of it; nothing for literal segments and `**` behind them.
+    fn segments(&self) -> &[Segment] {
+        match &self.shape {
+            Shape::Literal | Shape::Subtree => &[],
+            Shape::Broken(segments) | Shape::General(segments) => segments,
+        }
     }
 
     /// Whether the pattern matches the whole decoded path.
@@ -87,34 +91,47 @@ impl AntPattern {
         if self.text.starts_with('/') != path.starts_with('/') {
             return Ok(false);
         }
-        match self.shape {
-            Shape::Literal if path == &*self.text => Ok(true),
-            Shape::Subtree(prefix) if is_below(path, &self.text[..prefix]) => Ok(true),
-            Shape::Broken if !is_potential(&self.text, path) => Ok(false),
-            _ => self.walk(path),
+        match &self.shape {
+            // One comparison of bytes proves a match; empty segments are why it does not disprove one.
+            Shape::Literal => Ok(path == &*self.text || self.is_same_path(path)),
+            Shape::Subtree => {
+                let prefix = self.text.strip_suffix(BELOW).unwrap_or_default();
+                Ok(is_below(path, prefix) || starts_with_all(prefix, path).is_some())
+            }
+            Shape::Broken(_) if !is_potential(&self.text, path) => Ok(false),
+            Shape::Broken(segments) | Shape::General(segments) => self.walk(segments, path),
         }
+    }
+
+    /// The walk of literal segments.
+    fn is_same_path(&self, path: &str) -> bool {
+        starts_with_all(&self.text, path).is_some_and(|mut rest| rest.next().is_none())
+            && self.text.ends_with('/') == path.ends_with('/')
     }
 
     /// Ways to find every path it matches, the better one first: by the segments before the first `**`, and by
     /// the one behind the last.
     fn filings(&self) -> Vec<Filing> {
         let mut places = PathPlaces::new(&self.text);
-        let closed = self.segments.iter().take_while(|segment| !segment.is_any_depth());
+        let closed = || tokens(&self.text).zip(self.literals()).take_while(|(text, _)| *text != ANY_DEPTH);
         let mut parent = places.clone();
-        for segment in closed.clone() {
+        for (text, is_literal) in closed() {
             parent = places.clone();
-            places.push(segment.literal());
+            places.push(is_literal.then_some(text));
         }
-        if closed.count() == self.segments.len() {
+        let Some(last) = tokens(&self.text).zip(self.literals()).last() else {
+            return vec![[places.exact()].into()];
+        };
+        if closed().count() == tokens(&self.text).count() {
             let mut filing = vec![places.exact()];
-            if self.segments.last().is_some_and(Segment::is_star) {
+            if last.0 == "*" {
                 // It accepts the slash at the end of the path above.
                 filing.push(parent.exact());
             }
             return vec![filing.into()];
         }
         let mut filings = vec![[places.below()].into()];
-        if let Some(last) = self.segments.last().and_then(Segment::literal) {
+        if let (last, true) = last {
             filings.push([Place::value(Sought::LastSegment, last)].into());
             if places.is_empty() {
                 filings.reverse();
@@ -123,61 +140,89 @@ impl AntPattern {
         filings
     }
 
+    /// Whether each segment is a text without wildcards.
+    fn literals(&self) -> impl Iterator<Item = bool> {
+        let compiled = self.segments();
+        tokens(&self.text)
+            .enumerate()
+            .map(|(at, text)| compiled.get(at).map_or(text != ANY_DEPTH, Segment::is_literal))
+    }
+
     /// The general algorithm, segment by segment: from the left to the first `**`, from the right to the
     /// last, and then each group between two of them at its first place.
-    fn walk(&self, path: &str) -> Result<bool, &MatchError> {
+    fn walk<'s>(&'s self, segments: &'s [Segment], path: &str) -> Result<bool, &'s MatchError> {
+        let text = &*self.text;
         let mut rest = tokens(path);
         let mut left = 0;
         loop {
-            let Some(segment) = self.segments.get(left) else {
-                return Ok(rest.next().is_none() && self.text.ends_with('/') == path.ends_with('/'));
+            let Some(segment) = segments.get(left) else {
+                return Ok(rest.next().is_none() && text.ends_with('/') == path.ends_with('/'));
             };
             if segment.is_any_depth() {
                 break;
             }
             let Some(part) = rest.next() else {
-                let is_last = left + 1 == self.segments.len();
+                let is_last = left + 1 == segments.len();
                 return Ok(is_last && segment.is_star() && path.ends_with('/'));
             };
-            if !segment.matches(part)? {
+            if !segment.matches(text, part)? {
                 return Ok(false);
             }
             left += 1;
         }
-        if left >= self.open_from {
+        let mut right = segments.len();
+        if segments[left..].iter().all(Segment::is_any_depth) {
             return Ok(true);
         }
-        let mut right = self.segments.len();
-        while let Some(segment) = self.segments[left..right].last().filter(|last| !last.is_any_depth()) {
+        while let Some(segment) = segments[left..right].last().filter(|last| !last.is_any_depth()) {
             match rest.next_back() {
-                Some(part) if segment.matches(part)? => right -= 1,
+                Some(part) if segment.matches(text, part)? => right -= 1,
                 _ => return Ok(false),
             }
         }
-        groups_in_order(&self.segments[left..right], rest)
+        groups_in_order(text, &segments[left..right], rest)
     }
 }
 
 impl Shape {
-    fn of(text: &str, segments: &[Segment], open_from: usize) -> Self {
-        let literal = segments.iter().take_while(|segment| segment.is_literal()).count();
+    fn of(text: &str) -> Self {
+        let literal = tokens(text).take_while(|token| Segment::is_plain(token)).count();
+        match tokens(text).count() {
+            all if all == literal => return Self::Literal,
+            all if all == literal + 1 && text.ends_with(BELOW) => return Self::Subtree,
+            _ => {}
+        }
+        let segments = compiled(text);
         if segments.iter().any(|segment| segment.problem().is_some()) {
-            Self::Broken
-        } else if literal == segments.len() {
-            Self::Literal
-        } else if let Some(prefix) = text.strip_suffix("/**")
-            && literal == open_from
-        {
-            Self::Subtree(prefix.len())
+            Self::Broken(segments)
         } else {
-            Self::General
+            Self::General(segments)
         }
     }
+}
+
+/// Every segment of a pattern, compiled.
+fn compiled(text: &str) -> Box<[Segment]> {
+    let mut end = 0;
+    tokens(text)
+        .map(|token| {
+            // Tokens come in order and none is empty, so each is found where it is.
+            let start = end + text[end..].find(token).unwrap_or_default();
+            end = start + token.len();
+            Segment::compile(token, start)
+        })
+        .collect()
 }
 
 /// The segments of a pattern or path; empty ones do not count.
 fn tokens(text: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
     text.split('/').filter(|segment| !segment.is_empty())
+}
+
+/// What of the path is behind the segments of `literal`, if it begins with them.
+fn starts_with_all<'p>(literal: &str, path: &'p str) -> Option<impl Iterator<Item = &'p str> + use<'p>> {
+    let mut rest = tokens(path);
+    tokens(literal).all(|token| rest.next() == Some(token)).then_some(rest)
 }
 
 /// Whether the path is the prefix or goes on behind it at a segment border.
@@ -189,6 +234,7 @@ fn is_below(path: &str, prefix: &str) -> bool {
 ///
 /// The first place is enough: a later one leaves less of the path to the groups behind it.
 fn groups_in_order<'s, 'p>(
+    text: &str,
     segments: &'s [Segment],
     mut rest: impl Iterator<Item = &'p str> + Clone,
 ) -> Result<bool, &'s MatchError> {
@@ -200,7 +246,7 @@ fn groups_in_order<'s, 'p>(
                 return Ok(false);
             }
             let mut probe = rest.clone();
-            if starts_with_group(group, &mut probe)? {
+            if starts_with_group(text, group, &mut probe)? {
                 rest = probe;
                 left -= group.len();
                 break;
@@ -213,12 +259,13 @@ fn groups_in_order<'s, 'p>(
 }
 
 fn starts_with_group<'s, 'p>(
+    text: &str,
     group: &'s [Segment],
     parts: &mut impl Iterator<Item = &'p str>,
 ) -> Result<bool, &'s MatchError> {
     for segment in group {
         match parts.next() {
-            Some(part) if segment.matches(part)? => {}
+            Some(part) if segment.matches(text, part)? => {}
             _ => return Ok(false),
         }
     }

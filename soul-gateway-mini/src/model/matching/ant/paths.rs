@@ -1,7 +1,7 @@
 //! The value of a `match` condition on `uri`: patterns separated by commas.
 
 use super::{
-    super::{error::MatchError, index::Filing},
+    super::{error::MatchError, few::Few, index::Filing},
     AntPattern,
 };
 
@@ -17,7 +17,7 @@ const MAX_REGEXES: usize = 32;
 /// space and dropped when nothing is left. Parts are tried in order, and one that cannot be evaluated is an
 /// error only when none before it matched.
 #[derive(Debug)]
-pub struct PathPatterns(Box<[AntPattern]>);
+pub struct PathPatterns(Few<AntPattern>);
 
 impl PathPatterns {
     /// Compiles a comma-separated list.
@@ -28,7 +28,7 @@ impl PathPatterns {
     pub fn new(list: &str) -> Result<Self, MatchError> {
         check("characters", list.chars().count(), MAX_LENGTH)?;
         let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let patterns: Box<[AntPattern]> = parts.map(AntPattern::new).collect();
+        let patterns: Few<AntPattern> = parts.map(AntPattern::new).collect();
         check("regular expressions", patterns.iter().map(AntPattern::regexes).sum(), MAX_REGEXES)?;
         Ok(Self(patterns))
     }
@@ -38,7 +38,7 @@ impl PathPatterns {
     /// # Errors
     /// When a pattern could not be evaluated before one matched.
     pub fn matches(&self, path: &str) -> Result<bool, &MatchError> {
-        for pattern in &self.0 {
+        for pattern in self.0.iter() {
             if pattern.matches(path)? {
                 return Ok(true);
             }

@@ -16,68 +16,83 @@ use super::super::{
 static WILDCARDS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\?|\*|\{(?:\{[^/]+?\}|[^/{}]|\\[{}])+?\}").unwrap());
 
-/// A compiled segment, by what it takes to match it.
+/// Any number of path segments.
+pub(super) const ANY_DEPTH: &str = "**";
+
+/// A compiled segment, by what it takes to match it. Small, since a large configuration holds very many.
 #[derive(Debug)]
 pub(super) enum Segment {
     /// `**`: any number of path segments.
     AnyDepth,
-    /// No wildcard.
-    Literal(Box<str>),
+    /// No wildcard: where it is in the pattern's text.
+    Literal { start: u32, end: u32 },
     /// Nothing but `*`, `{name}` or several of them.
     Any {
         /// Exactly `*`, which also accepts the slash at the end of a path.
         star: bool,
     },
     /// Text with wildcards.
-    Glob(Glob),
+    Glob(Box<Glob>),
     /// A variable with a regular expression.
-    Regex(JavaRegex),
+    Regex(Box<JavaRegex>),
     /// A variable whose regular expression cannot be used.
-    Invalid(MatchError),
+    Invalid(Box<MatchError>),
 }
 
 impl Segment {
-    /// Compiles the text between two slashes.
-    pub(super) fn compile(text: &str) -> Self {
-        if text == "**" {
+    /// Whether a text between two slashes surely has no wildcard.
+    pub(super) fn is_plain(text: &str) -> bool {
+        !text.contains(['*', '?', '{'])
+    }
+
+    /// Compiles the text between two slashes, which begins at `start` of the pattern.
+    pub(super) fn compile(text: &str, start: usize) -> Self {
+        if text == ANY_DEPTH {
             return Self::AnyDepth;
         }
         // Most segments; the expression for wildcards costs far more than this look.
-        if !text.contains(['*', '?', '{']) {
-            return Self::Literal(text.into());
+        if Self::is_plain(text) {
+            return Self::literal_at(start, text);
         }
         let pieces = pieces(text);
         let has_pattern = pieces.iter().any(|piece| matches!(piece, Piece::Pattern(_)));
         if let Some(glob) = Glob::new(&pieces).filter(|_| !has_pattern) {
-            return Self::of_glob(glob, text);
+            return Self::of_glob(glob, text, start);
         }
         match JavaRegex::new(&java_text(&pieces)) {
-            Ok(regex) => Self::Regex(regex),
-            Err(reason) => Self::Invalid(reason.into()),
+            Ok(regex) => Self::Regex(Box::new(regex)),
+            Err(reason) => Self::Invalid(Box::new(reason.into())),
         }
     }
 
-    fn of_glob(mut glob: Glob, text: &str) -> Self {
+    fn of_glob(mut glob: Glob, text: &str, start: usize) -> Self {
         match &glob.rest {
-            None if glob.first.iter().all(|unit| matches!(unit, Unit::Text(_))) => Self::Literal(text.into()),
+            None if glob.first.iter().all(|unit| matches!(unit, Unit::Text(_))) => {
+                Self::literal_at(start, text)
+            }
             Some((middle, last)) if glob.first.is_empty() && middle.is_empty() && last.is_empty() => {
                 Self::Any { star: text == "*" }
             }
             _ => {
                 glob.shrink();
-                Self::Glob(glob)
+                Self::Glob(Box::new(glob))
             }
         }
     }
 
-    /// Whether the segment matches one non-empty segment of a path.
+    fn literal_at(start: usize, text: &str) -> Self {
+        // The numbers fit: a list of patterns has a limit of length.
+        Self::Literal { start: start as u32, end: (start + text.len()) as u32 }
+    }
+
+    /// Whether the segment of the pattern `text` matches one non-empty segment of a path.
     ///
     /// # Errors
     /// When its regular expression cannot be used.
-    pub(super) fn matches(&self, part: &str) -> Result<bool, &MatchError> {
+    pub(super) fn matches(&self, text: &str, part: &str) -> Result<bool, &MatchError> {
         match self {
             Self::AnyDepth => Ok(true),
-            Self::Literal(text) => Ok(**text == *part),
+            Self::Literal { start, end } => Ok(text.get(*start as usize..*end as usize) == Some(part)),
             Self::Any { .. } => Ok(!has_line_break(part)),
             Self::Glob(glob) => Ok(glob.matches(part)),
             Self::Regex(regex) => Ok(regex.is_match(part)),
@@ -94,15 +109,7 @@ impl Segment {
     }
 
     pub(super) fn is_literal(&self) -> bool {
-        matches!(self, Self::Literal(_))
-    }
-
-    /// Its text, if it has no wildcard.
-    pub(super) fn literal(&self) -> Option<&str> {
-        match self {
-            Self::Literal(text) => Some(text),
-            _ => None,
-        }
+        matches!(self, Self::Literal { .. })
     }
 
     pub(super) fn is_regex(&self) -> bool {

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use super::{
-    Bucket, Index, List, Node,
+    Index, List,
+    bucket::{Bucket, Kind, Node},
     filing::{Filing, Filings, PathPlace, Place, Sought},
-    key::KeyMap,
+    key::{KeyMap, KeyTable},
 };
 
 /// Entries of one place that are tried one by one; more are told apart by their other conditions.
@@ -116,11 +117,7 @@ impl Builder {
     fn file_path(&mut self, at: u32, path: &PathPlace) {
         let mut node = self.nodes.entry(path.start).or_default();
         for link in &path.chain {
-            if link.wild {
-                node.wild = true;
-            } else {
-                node.literal = true;
-            }
+            node.lead_on(link.wild);
             node = self.nodes.entry(link.key).or_default();
         }
         add(&mut self.lists, if path.exact { &mut node.exact } else { &mut node.below }, at);
@@ -139,8 +136,8 @@ impl Builder {
         let every_query = too_many(|sought| matches!(sought, Sought::Query(_)));
         let (mut nodes, mut values) = (self.nodes, self.values);
         let ranked = |bucket: &mut Bucket| {
-            if let Bucket::One(at) = bucket {
-                *at = rank(*at);
+            if let Kind::One(at) = bucket.kind() {
+                bucket.set(Kind::One(rank(at)));
             }
         };
         for node in nodes.values_mut() {
@@ -148,10 +145,9 @@ impl Builder {
             ranked(&mut node.below);
         }
         values.values_mut().for_each(ranked);
-        nodes.shrink_to_fit();
         Index {
-            nodes,
-            values,
+            nodes: KeyTable::new(nodes.into_iter()),
+            values: KeyTable::new(values.into_iter()),
             sought: sought.into_iter().map(|(key, sought)| (sought, key)).collect(),
             every_header,
             every_query,
@@ -163,15 +159,15 @@ impl Builder {
 
 /// Adds an entry to a bucket; entries come in ascending order, and one may come to the same place twice.
 fn add(lists: &mut Vec<Vec<u32>>, bucket: &mut Bucket, at: u32) {
-    match *bucket {
-        Bucket::Empty => *bucket = Bucket::One(at),
-        Bucket::One(other) if other != at => {
+    match bucket.kind() {
+        Kind::Empty => bucket.set(Kind::One(at)),
+        Kind::One(other) if other != at => {
             // The place fits: there are fewer lists than entries.
-            *bucket = Bucket::List(lists.len() as u32);
+            bucket.set(Kind::List(lists.len() as u32));
             lists.push(vec![other, at]);
         }
-        Bucket::One(_) => {}
-        Bucket::List(list) => {
+        Kind::One(_) => {}
+        Kind::List(list) => {
             let list = &mut lists[list as usize];
             if list.last() != Some(&at) {
                 list.push(at);

@@ -3,28 +3,33 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
+    num::NonZeroU64,
 };
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Stands for a text in its place. Two texts may share one: that costs a look at an entry in vain, no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(u64);
+pub(crate) struct Key(NonZeroU64);
 
 impl Key {
     /// Where paths that begin with a slash start.
-    pub(super) const ABSOLUTE: Self = Self(1);
+    pub(super) const ABSOLUTE: Self = Self(NonZeroU64::MIN);
     /// Where all others start.
-    pub(super) const RELATIVE: Self = Self(2);
+    pub(super) const RELATIVE: Self = Self(NonZeroU64::MIN.saturating_add(1));
+
+    fn new(hash: u64) -> Self {
+        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
+    }
 
     /// The key of a name that is no path, for example that of a header.
     pub(super) fn of(kind: u64, name: &str) -> Self {
-        Self(xxh3_64_with_seed(name.as_bytes(), kind))
+        Self::new(xxh3_64_with_seed(name.as_bytes(), kind))
     }
 
     /// A segment or a value behind this.
     pub(super) fn then(self, text: &str) -> Self {
-        Self(xxh3_64_with_seed(text.as_bytes(), self.0))
+        Self::new(xxh3_64_with_seed(text.as_bytes(), self.0.get()))
     }
 
     /// Any one segment behind this. No segment is a slash, so this is nobody else's.
@@ -34,7 +39,7 @@ impl Key {
 
     /// The key of this for exactly that path, where the key itself is for all below.
     pub(super) fn exactly(self) -> Self {
-        Self(!self.0)
+        Self::new(!self.0.get())
     }
 }
 
@@ -57,5 +62,83 @@ impl Hasher for AsItIs {
 
     fn write_u64(&mut self, key: u64) {
         self.0 = key;
+    }
+}
+
+/// A map that does not change any more, with no more memory than it needs, and mostly one look into it a question.
+///
+/// Keys lie in their own order but for those that fall together, and a search goes on from where a key should be to
+/// the first gap.
+#[derive(Debug)]
+pub(super) struct KeyTable<T> {
+    slots: Box<[Option<(Key, T)>]>,
+}
+
+impl<T> Default for KeyTable<T> {
+    fn default() -> Self {
+        Self { slots: Box::default() }
+    }
+}
+
+impl<T: Copy> KeyTable<T> {
+    /// One of four places stays free.
+    pub(super) fn new(entries: impl ExactSizeIterator<Item = (Key, T)>) -> Self {
+        let length = entries.len();
+        if length == 0 {
+            return Self::default();
+        }
+        let mut slots: Box<[_]> = (0..length + length / 3 + 1).map(|_| None).collect();
+        for (key, value) in entries {
+            let mut at = place(key, slots.len());
+            while slots[at].is_some() {
+                at = next(at, slots.len());
+            }
+            slots[at] = Some((key, value));
+        }
+        Self { slots }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(super) fn get(&self, key: Key) -> Option<T> {
+        let mut at = place(key, self.slots.len());
+        // There is always a gap, so this ends.
+        while let Some((other, value)) = self.slots.get(at)? {
+            if *other == key {
+                return Some(*value);
+            }
+            at = next(at, self.slots.len());
+        }
+        None
+    }
+}
+
+/// Where a key should be.
+fn place(key: Key, slots: usize) -> usize {
+    ((u128::from(key.0.get()) * slots as u128) >> u64::BITS) as usize
+}
+
+fn next(at: usize, slots: usize) -> usize {
+    if at + 1 == slots { 0 } else { at + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_what_it_was_made_of_and_nothing_else() {
+        for length in [0, 1, 2, 3, 100, 1_000] {
+            let key = |n: u32| Key::of(0, &n.to_string());
+            let mut entries: Vec<_> = (0..length).map(|n| (key(n), n)).collect();
+            // These fall together.
+            entries.extend([(Key::ABSOLUTE, length), (Key::RELATIVE, length + 1)]);
+            let table = KeyTable::new(entries.iter().copied());
+            assert!(entries.iter().all(|(key, n)| table.get(*key) == Some(*n)), "{length}");
+            assert!((length..2 * length).all(|n| table.get(key(n)).is_none()), "{length}");
+        }
+        assert!(KeyTable::<u32>::new([].into_iter()).get(Key::ABSOLUTE).is_none());
     }
 }

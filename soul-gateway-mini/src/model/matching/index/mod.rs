@@ -18,6 +18,7 @@
 //! or address that some entry asks for. Nothing is allocated, and the lists that come of it are tried only up to
 //! the best match so far.
 
+mod bucket;
 mod build;
 mod filing;
 mod key;
@@ -25,8 +26,9 @@ mod key;
 pub(crate) use filing::{Filing, Filings, PathPlaces, Place, Sought};
 
 use self::{
+    bucket::{Bucket, Kind, Node},
     filing::{segments, start},
-    key::{Key, KeyMap},
+    key::{Key, KeyTable},
 };
 use super::view::RequestView;
 
@@ -34,8 +36,8 @@ use super::view::RequestView;
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// Every beginning of a path that leads to an entry.
-    nodes: KeyMap<Node>,
-    values: KeyMap<Bucket>,
+    nodes: KeyTable<Node>,
+    values: KeyTable<Bucket>,
     /// What is looked up in `values`, each with its own key.
     sought: Box<[(Sought, Key)]>,
     /// Whether all headers of a request are looked up: it has fewer than the entries name.
@@ -45,29 +47,6 @@ pub(crate) struct Index {
     lists: Box<[List]>,
     /// Entries that no place leads to.
     rest: Box<[u32]>,
-}
-
-/// A beginning of a path.
-#[derive(Clone, Copy, Debug, Default)]
-struct Node {
-    /// Entries for a path that ends here.
-    exact: Bucket,
-    /// Entries for this path and all below.
-    below: Bucket,
-    /// Whether a segment by its text leads on.
-    literal: bool,
-    /// Whether any segment leads on.
-    wild: bool,
-}
-
-/// The entries of one place.
-#[derive(Clone, Copy, Debug, Default)]
-enum Bucket {
-    #[default]
-    Empty,
-    One(u32),
-    /// A place in [`Index::lists`].
-    List(u32),
 }
 
 /// Several entries of one place.
@@ -110,15 +89,15 @@ impl<F: FnMut(u32) -> bool> Search<'_, '_, F> {
 
     /// Both ways on from a beginning of the path, then the entries for all below it.
     fn node<'p>(&mut self, index: &Index, key: Key, mut rest: impl Iterator<Item = &'p str> + Clone) {
-        let Some(node) = index.nodes.get(&key) else { return };
-        if node.literal || node.wild || !matches!(node.exact, Bucket::Empty) {
+        let Some(node) = index.nodes.get(key) else { return };
+        if !node.is_end() {
             match rest.next() {
                 None => self.bucket(index, node.exact),
                 Some(segment) => {
-                    if node.literal {
+                    if node.has_literal() {
                         self.node(index, key.then(segment), rest.clone());
                     }
-                    if node.wild {
+                    if node.has_wild() {
                         self.node(index, key.any(), rest);
                     }
                 }
@@ -147,16 +126,16 @@ impl<F: FnMut(u32) -> bool> Search<'_, '_, F> {
     }
 
     fn value(&mut self, index: &Index, key: Key) {
-        if let Some(bucket) = index.values.get(&key) {
-            self.bucket(index, *bucket);
+        if let Some(bucket) = index.values.get(key) {
+            self.bucket(index, bucket);
         }
     }
 
     fn bucket(&mut self, index: &Index, bucket: Bucket) {
-        match bucket {
-            Bucket::Empty => {}
-            Bucket::One(rank) => self.ranks(&[rank]),
-            Bucket::List(list) => match index.lists.get(list as usize) {
+        match bucket.kind() {
+            Kind::Empty => {}
+            Kind::One(rank) => self.ranks(&[rank]),
+            Kind::List(list) => match index.lists.get(list as usize) {
                 Some(List::Plain(ranks)) => self.ranks(ranks),
                 Some(List::Split(index)) => self.index(index),
                 None => {}

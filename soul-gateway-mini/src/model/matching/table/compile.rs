@@ -149,11 +149,11 @@ fn made<T>(
     let gate = match gate {
         Ok(Some(gate)) => gate,
         Ok(None) => return Fate::LeftOut,
-        Err((_, reason)) if invalids == Invalids::Error => Gate::Broken(reason),
+        Err((_, reason)) if invalids == Invalids::Error => Gate::Broken(Box::new(reason)),
         Err((field, reason)) => return Fate::Refused(labels.refused(field, reason.to_string())),
     };
     match payload() {
-        Ok(payload) => Fate::Taken(Arc::new(Made::new(gate, payload))),
+        Ok(payload) => Fate::Taken(Arc::new(Made { gate, payload })),
         Err(reason) => Fate::Refused(labels.refused("handle".to_owned(), reason)),
     }
 }

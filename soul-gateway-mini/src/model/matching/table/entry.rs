@@ -14,18 +14,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Made<T> {
     pub(super) gate: Gate,
-    pub(super) filings: Filings,
     pub(super) payload: T,
-}
-
-impl<T> Made<T> {
-    pub(super) fn new(gate: Gate, payload: T) -> Self {
-        let filings = match &gate {
-            Gate::If(conditions) => conditions.filings(),
-            Gate::Always | Gate::Broken(_) => Filings::default(),
-        };
-        Self { gate, filings, payload }
-    }
 }
 
 /// When an entry is taken.
@@ -34,7 +23,7 @@ pub(super) enum Gate {
     Always,
     If(Conditions),
     /// Only with [`Invalids::Error`](super::Invalids::Error).
-    Broken(MatchError),
+    Broken(Box<MatchError>),
 }
 
 impl Gate {
@@ -43,6 +32,15 @@ impl Gate {
             Self::Always => Ok(true),
             Self::If(conditions) => conditions.hold(view),
             Self::Broken(reason) => Err(reason),
+        }
+    }
+
+    /// Ways to find the requests that it lets through. Worked out anew for each index: kept, they would take as much
+    /// memory as all the rest of an entry.
+    pub(super) fn filings(&self) -> Filings {
+        match self {
+            Self::If(conditions) => conditions.filings(),
+            Self::Always | Self::Broken(_) => Filings::default(),
         }
     }
 }
@@ -96,10 +94,6 @@ impl<R> Gated for CompiledRule<R> {
     fn gate(&self) -> &Gate {
         &self.made.gate
     }
-
-    fn filings(&self) -> &Filings {
-        &self.made.filings
-    }
 }
 
 /// The rules of one selector.
@@ -146,10 +140,6 @@ impl<S, R> CompiledSelector<S, R> {
 impl<S, R> Gated for CompiledSelector<S, R> {
     fn gate(&self) -> &Gate {
         &self.made.gate
-    }
-
-    fn filings(&self) -> &Filings {
-        &self.made.filings
     }
 }
 

@@ -18,9 +18,6 @@ const FEW: usize = 4;
 pub(super) trait Gated {
     /// When it is taken.
     fn gate(&self) -> &Gate;
-
-    /// Where requests for it can be found.
-    fn filings(&self) -> &Filings;
 }
 
 /// Entries in order, with an index if they are many.
@@ -43,7 +40,10 @@ impl<T: Gated> Ordered<T> {
 
     /// With an index if there are more than `few`.
     pub(super) fn indexed(entries: Vec<T>, few: usize) -> Self {
-        let index = || Arc::new(Index::new(entries.iter().map(T::filings)));
+        let index = || {
+            let filings: Vec<Filings> = entries.iter().map(|entry| entry.gate().filings()).collect();
+            Arc::new(Index::new(filings.iter()))
+        };
         let index = (entries.len() > few).then(index);
         Self { entries: entries.into(), index }
     }

@@ -7,10 +7,7 @@ use proptest::sample::select;
 
 use super::{
     super::{
-        super::{
-            index::Filings,
-            view::{ContextFields, Field},
-        },
+        super::view::{ContextFields, Field},
         entry::{Gate, Made},
         ordered::{Gated, Ordered},
     },
@@ -20,10 +17,6 @@ use super::{
 impl Gated for Made<()> {
     fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    fn filings(&self) -> &Filings {
-        &self.filings
     }
 }
 
@@ -98,7 +91,7 @@ fn gate() -> impl Strategy<Value = Gate> {
     prop_oneof![
         40 => conditions,
         1 => Just(()).prop_map(|()| Gate::Always),
-        1 => Just(()).prop_map(|()| Gate::Broken(MatchError::NoEnabled)),
+        1 => Just(()).prop_map(|()| Gate::Broken(Box::new(MatchError::NoEnabled))),
     ]
 }
 
@@ -163,7 +156,7 @@ fn outcome(
 }
 
 fn check(gates: Vec<Gate>, requests: &[Request]) -> Result<(), TestCaseError> {
-    let list = Ordered::indexed(gates.into_iter().map(|gate| Made::new(gate, ())).collect(), 0);
+    let list = Ordered::indexed(gates.into_iter().map(|gate| Made { gate, payload: () }).collect(), 0);
     for request in requests {
         let view = || {
             let Request { method, path, query, headers, peer, .. } = request;
