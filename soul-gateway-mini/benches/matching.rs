@@ -7,11 +7,14 @@
 //! Rules are literal paths, `/**`, `*` and `{id}`, and paths that many share, told apart by a header or by the
 //! caller's address; in one selector, or in one for each hundred.
 
-use std::{env, hint::black_box, process::ExitCode, sync::Arc, time::Instant};
+use std::{env, hint::black_box, process::ExitCode, time::Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use soul_client::wire::soul::{ConditionData, RuleData, SelectorData};
-use soul_gateway_mini::model::matching::{Invalids, PluginTable, RequestView};
+use soul_gateway_mini::model::{
+    Row,
+    matching::{Invalids, PluginTable, RequestView},
+};
 
 /// Rules, and most nanoseconds a request may take.
 const TARGETS: [(usize, f64); 3] = [(10, 300.0), (1_000, 1_000.0), (100_000, 1_000.0)];
@@ -159,7 +162,7 @@ fn address(rule: usize) -> [u8; 4] {
 fn table(rules: usize, selectors: usize) -> Table {
     let selectors_data: Vec<_> = (0..selectors)
         .map(|service| {
-            Arc::new(SelectorData {
+            Row::from(&SelectorData {
                 id: Some(service.to_string()),
                 plugin_name: Some("divide".to_owned()),
                 match_mode: Some(0),
@@ -172,7 +175,7 @@ fn table(rules: usize, selectors: usize) -> Table {
         })
         .collect();
     let rules: Vec<_> =
-        (0..rules).map(|rule| Arc::new(rule_data(rule, service(rule, rules, selectors)))).collect();
+        (0..rules).map(|rule| Row::from(&rule_data(rule, service(rule, rules, selectors)))).collect();
     let start = Instant::now();
     let (table, refused) = Table::compile(
         "divide",

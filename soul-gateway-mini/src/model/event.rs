@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use soul_client::wire::soul::{
     AppAuthData, ConfigGroup, DataEventType, MetaData, PluginData, RuleData, SelectorData,
 };
@@ -44,35 +43,6 @@ pub struct DataEvent {
     pub kind: DataEventType,
     /// The entries it happened to.
     pub data: GroupData,
-}
-
-/// All five groups, in the admin's store order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConfigData {
-    /// Applications that sign requests.
-    pub app_auth: Vec<AppAuthData>,
-    /// Plugins.
-    pub plugins: Vec<PluginData>,
-    /// Rules.
-    pub rules: Vec<Arc<RuleData>>,
-    /// Selectors.
-    pub selectors: Vec<Arc<SelectorData>>,
-    /// Metadata.
-    pub meta_data: Vec<Arc<MetaData>>,
-}
-
-impl ConfigData {
-    /// Replaces one group.
-    pub fn replace(&mut self, data: GroupData) {
-        match data {
-            GroupData::AppAuth(entries) => self.app_auth = entries,
-            GroupData::Plugin(entries) => self.plugins = entries,
-            GroupData::Rule(entries) => self.rules = entries,
-            GroupData::Selector(entries) => self.selectors = entries,
-            GroupData::MetaData(entries) => self.meta_data = entries,
-        }
-    }
 }
 
 /// One group as the admin publishes it.

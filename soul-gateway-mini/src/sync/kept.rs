@@ -5,20 +5,26 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write},
+    io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
+use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
-use soul_client::wire::soul::md5_hex;
 
-use crate::model::ConfigData;
+use super::Held;
 
 /// Name of the file in the data folder.
 const FILE: &str = "gateway-config.json";
 
 /// Version of the file's form. A reader refuses all others.
 const FORMAT: u32 = 1;
+
+/// Room for the head.
+const HEAD: usize = 127;
+
+/// More than any head takes.
+const MAX_HEAD: u64 = 1024;
 
 /// The configuration kept on disk.
 #[derive(Clone, Debug)]
@@ -44,7 +50,7 @@ pub(crate) enum KeptError {
 #[derive(Serialize, Deserialize)]
 struct Head {
     format: u32,
-    length: usize,
+    length: u64,
     md5: String,
 }
 
@@ -61,17 +67,17 @@ impl Kept {
     ///
     /// # Errors
     /// When there is one that cannot be read, is damaged, or of another format.
-    pub(crate) fn load(&self) -> Result<Option<ConfigData>, KeptError> {
+    pub(crate) fn load(&self) -> Result<Option<Held>, KeptError> {
         let path = self.path();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let file = match File::open(&path) {
+            Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => return Err(damaged(path, "it is not text")),
             Err(source) => return Err(KeptError::Read { path, source }),
         };
-        match parse(&text) {
+        match parse(BufReader::new(file)) {
             Ok(data) => Ok(Some(data)),
-            Err(Flaw::Damaged(what)) => Err(damaged(path, what)),
+            Err(Flaw::Read(source)) => Err(KeptError::Read { path, source }),
+            Err(Flaw::Damaged(what)) => Err(KeptError::Damaged { path, what }),
             Err(Flaw::Format(found)) => Err(KeptError::Format { path, found }),
         }
     }
@@ -80,25 +86,64 @@ impl Kept {
     ///
     /// # Errors
     /// When the file system refuses; the old file is then still there.
-    pub(crate) fn save(&self, data: &ConfigData) -> Result<(), KeptError> {
+    pub(crate) fn save(&self, data: &Held) -> Result<(), KeptError> {
         let path = self.path();
         self.replace(&path, data).map_err(|source| KeptError::Write { path, source })
     }
 
-    fn replace(&self, path: &Path, data: &ConfigData) -> io::Result<()> {
-        let body = serde_json::to_string(data)?;
-        let head = serde_json::to_string(&Head { format: FORMAT, length: body.len(), md5: md5_hex(&body) })?;
+    fn replace(&self, path: &Path, data: &Held) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let beside = path.with_extension("tmp");
-        let mut file = private(&beside)?;
-        for part in [&head, "\n", &body, "\n"] {
-            file.write_all(part.as_bytes())?;
-        }
+        // The head is known last: its place is kept free.
+        let mut writer = Summed::new(BufWriter::new(private(&beside)?));
+        writer.inner.write_all(&[b' '; HEAD])?;
+        writer.inner.write_all(b"\n")?;
+        serde_json::to_writer(&mut writer, data)?;
+        let Summed { inner: mut file, sum, length } = writer;
+        file.write_all(b"\n")?;
+        let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        let head = Head { format: FORMAT, length, md5: hex(&sum) };
+        file.write_all(serde_json::to_string(&head)?.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)?;
         // The new name is on disk only when its folder is.
         File::open(&self.folder)?.sync_all()
     }
+}
+
+/// Counts and sums up what passes: the file is large, and is never in memory as a whole.
+struct Summed<T> {
+    inner: T,
+    sum: Md5,
+    length: u64,
+}
+
+impl<T> Summed<T> {
+    fn new(inner: T) -> Self {
+        Self { inner, sum: Md5::new(), length: 0 }
+    }
+
+    fn passed(&mut self, bytes: &[u8]) {
+        self.sum.update(bytes);
+        self.length += bytes.len() as u64;
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.passed(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn hex(sum: &Md5) -> String {
+    format!("{:032x}", u128::from_be_bytes(sum.clone().finalize().into()))
 }
 
 /// A new file that only its owner may read: the configuration holds the secrets of applications.
@@ -111,25 +156,40 @@ fn private(path: &Path) -> io::Result<File> {
 }
 
 enum Flaw {
+    Read(io::Error),
     Damaged(&'static str),
     Format(u32),
 }
 
-fn parse(text: &str) -> Result<ConfigData, Flaw> {
-    let (head, rest) = text.split_once('\n').ok_or(Flaw::Damaged("it has no head"))?;
-    let head: Head = serde_json::from_str(head).map_err(|_| Flaw::Damaged("its head cannot be read"))?;
-    if head.format != FORMAT {
-        return Err(Flaw::Format(head.format));
+impl From<io::Error> for Flaw {
+    fn from(error: io::Error) -> Self {
+        Self::Read(error)
     }
-    let body = rest.get(..head.length).ok_or(Flaw::Damaged("it is cut off"))?;
-    if md5_hex(body) != head.md5 {
-        return Err(Flaw::Damaged("its checksum is wrong"));
-    }
-    serde_json::from_str(body).map_err(|_| Flaw::Damaged("its configuration cannot be read"))
 }
 
-fn damaged(path: PathBuf, what: &'static str) -> KeptError {
-    KeptError::Damaged { path, what }
+/// Reads twice, first for the checksum: what is made of a row is not to be thrown away.
+fn parse(mut file: impl BufRead + Seek) -> Result<Held, Flaw> {
+    let mut line = Vec::new();
+    let head = Read::take(&mut file, MAX_HEAD).read_until(b'\n', &mut line)?;
+    if line.pop() != Some(b'\n') {
+        return Err(Flaw::Damaged("it has no head"));
+    }
+    let Head { format, length, md5 } =
+        serde_json::from_slice(&line).map_err(|_| Flaw::Damaged("its head cannot be read"))?;
+    if format != FORMAT {
+        return Err(Flaw::Format(format));
+    }
+    let mut sum = Summed::new(io::sink());
+    io::copy(&mut Read::take(&mut file, length), &mut sum)?;
+    if sum.length < length {
+        return Err(Flaw::Damaged("it is cut off"));
+    }
+    if hex(&sum.sum) != md5 {
+        return Err(Flaw::Damaged("its checksum is wrong"));
+    }
+    file.seek(SeekFrom::Start(head as u64))?;
+    serde_json::from_reader(Read::take(file, length))
+        .map_err(|_| Flaw::Damaged("its configuration cannot be read"))
 }
 
 #[cfg(test)]
@@ -138,10 +198,10 @@ mod tests {
 
     use super::*;
 
-    fn data() -> ConfigData {
+    fn data() -> Held {
         let plugin =
             PluginData { name: Some("divide".to_owned()), enabled: Some(true), ..PluginData::default() };
-        ConfigData { plugins: vec![plugin], ..ConfigData::default() }
+        Held { plugins: [plugin].into(), ..Held::default() }
     }
 
     #[test]

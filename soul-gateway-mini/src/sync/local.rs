@@ -1,22 +1,50 @@
 //! The admin in the same process: its images arrive by a watch channel, without HTTP.
 
-use std::{future, sync::Arc};
+use std::{array, future, sync::Arc};
 
 use tokio::{sync::watch, task};
 
-use super::{Learned, Source, SyncError, Update};
-use crate::model::{ConfigImage, GroupImage};
+use super::{HeldGroup, Learned, Source, SyncError, Update};
+use crate::model::{ConfigImage, GroupData, GroupImage, Row, address, places};
 
 /// Follows the admin of this process.
 pub(crate) struct Local {
     images: watch::Receiver<Arc<ConfigImage>>,
-    seen: Option<Arc<ConfigImage>>,
+    seen: Option<Seen>,
+    /// Whether there is an image that was not looked at to the end.
+    behind: bool,
     gone: bool,
 }
 
+/// What was seen last: each group as the admin has it, and packed.
+#[derive(Clone)]
+struct Seen([(Arc<GroupImage>, HeldGroup); 5]);
+
 impl Local {
     pub(crate) fn new(images: watch::Receiver<Arc<ConfigImage>>) -> Self {
-        Self { images, seen: None, gone: false }
+        Self { images, seen: None, behind: true, gone: false }
+    }
+
+    /// Packs what the admin has now, aside: large groups take a while.
+    async fn look(&mut self) -> Result<Update, SyncError> {
+        let image = Arc::clone(&self.images.borrow_and_update());
+        let before = self.seen.clone();
+        let looked = task::spawn_blocking(move || {
+            let first = before.is_none();
+            let (seen, changed) = look(&image, before);
+            (seen, changed, first)
+        });
+        let (seen, changed, first) = match looked.await {
+            Ok(looked) => looked,
+            Err(source) => return Err(SyncError::Interrupted { admin: self.describe(), source }),
+        };
+        self.seen = Some(seen);
+        self.behind = false;
+        Ok(match changed {
+            all if first => Update::Refresh(all),
+            none if none.is_empty() => Update::Unchanged,
+            some => Update::Groups(some),
+        })
     }
 }
 
@@ -30,42 +58,67 @@ impl Source for Local {
             // Said once; the gateway keeps serving what it has until it is stopped.
             future::pending::<()>().await;
         }
-        let Some(seen) = &self.seen else {
-            let image = Arc::clone(&self.images.borrow_and_update());
-            let all = image.groups.iter().map(learned).collect();
-            self.seen = Some(image);
-            return Ok(Update::Refresh(all));
-        };
-        if self.images.changed().await.is_err() {
+        if !self.behind && self.images.changed().await.is_err() {
             self.gone = true;
             return Err(SyncError::LocalAdminGone);
         }
-        let image = Arc::clone(&self.images.borrow_and_update());
-        let changed: Vec<_> = image
-            .groups
-            .iter()
-            .zip(&seen.groups)
-            .filter(|(new, old)| new.md5 != old.md5)
-            .map(|(new, _)| learned(new))
-            .collect();
-        if let Some(seen) = self.seen.replace(image) {
-            // The last holder of a large image takes it apart; it ends by itself, so nobody waits for it.
-            drop(task::spawn_blocking(move || drop(seen)));
-        }
-        Ok(if changed.is_empty() { Update::Unchanged } else { Update::Groups(changed) })
+        self.behind = true;
+        self.look().await
     }
 }
 
-fn learned(group: &Arc<GroupImage>) -> Learned {
-    Learned { data: Arc::clone(&group.data), refused: Vec::new() }
+/// The image, packed, and which groups changed: all if nothing was seen before.
+fn look(image: &ConfigImage, before: Option<Seen>) -> (Seen, Vec<Learned>) {
+    let mut changed = Vec::new();
+    let seen = array::from_fn(|at| {
+        let group = &image.groups[at];
+        let before = before.as_ref().map(|seen| &seen.0[at]);
+        if let Some((image, held)) = before.filter(|(image, _)| image.md5 == group.md5) {
+            return (Arc::clone(image), held.clone());
+        }
+        let held = held(&group.data, before.map(|(image, held)| (&*image.data, held)));
+        changed.push(Learned { data: held.clone(), refused: Vec::new() });
+        (Arc::clone(group), held)
+    });
+    (Seen(seen), changed)
+}
+
+/// A group in packed rows; those of `before` where the admin's row is the very same.
+fn held(data: &GroupData, before: Option<(&GroupData, &HeldGroup)>) -> HeldGroup {
+    match (data, before) {
+        (GroupData::AppAuth(list), _) => HeldGroup::AppAuth(list.as_slice().into()),
+        (GroupData::Plugin(list), _) => HeldGroup::Plugin(list.as_slice().into()),
+        (GroupData::Rule(now), Some((GroupData::Rule(old), HeldGroup::Rule(held)))) => {
+            HeldGroup::Rule(packed(now, old, held))
+        }
+        (GroupData::Rule(now), _) => HeldGroup::Rule(packed(now, &[], &[])),
+        (GroupData::Selector(now), Some((GroupData::Selector(old), HeldGroup::Selector(held)))) => {
+            HeldGroup::Selector(packed(now, old, held))
+        }
+        (GroupData::Selector(now), _) => HeldGroup::Selector(packed(now, &[], &[])),
+        (GroupData::MetaData(now), Some((GroupData::MetaData(old), HeldGroup::MetaData(held)))) => {
+            HeldGroup::MetaData(packed(now, old, held))
+        }
+        (GroupData::MetaData(now), _) => HeldGroup::MetaData(packed(now, &[], &[])),
+    }
+}
+
+fn packed<D>(now: &[Arc<D>], old: &[Arc<D>], held: &[Row<D>]) -> Arc<[Row<D>]>
+where
+    Row<D>: for<'d> From<&'d D>,
+{
+    let addresses = |rows: &[Arc<D>]| -> Vec<usize> { rows.iter().map(address).collect() };
+    let row = |(row, place): (&Arc<D>, Option<usize>)| {
+        place.and_then(|place| held.get(place)).map_or_else(|| Row::from(&**row), Row::clone)
+    };
+    now.iter().zip(places(&addresses(old), &addresses(now))).map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use soul_client::wire::soul::PluginData;
+    use soul_client::wire::soul::{PluginData, RuleData};
 
     use super::*;
-    use crate::model::GroupData;
 
     fn image(revision: u64, plugin: &str) -> Arc<ConfigImage> {
         let group = |data, md5: &str| {
@@ -102,10 +155,22 @@ mod tests {
         sender.send(image(3, "waf")).unwrap();
         let Update::Groups(groups) = local.next().await.unwrap() else { panic!("one group") };
         let [Learned { data, .. }] = &groups[..] else { panic!("{groups:?}") };
-        let GroupData::Plugin(plugins) = &**data else { panic!("{groups:?}") };
+        let HeldGroup::Plugin(plugins) = data else { panic!("{groups:?}") };
         assert_eq!(plugins[0].name.as_deref(), Some("waf"));
 
         drop(sender);
         assert!(matches!(local.next().await, Err(SyncError::LocalAdminGone)));
+    }
+
+    #[test]
+    fn a_row_that_the_admin_left_alone_stays_the_same() {
+        let rule = |id: &str| Arc::new(RuleData { id: Some(id.to_owned()), ..RuleData::default() });
+        let old = [rule("a"), rule("b"), rule("c")];
+        let held = packed(&old, &[], &[]);
+        let now = [Arc::clone(&old[2]), rule("b"), Arc::clone(&old[0])];
+        let next = packed(&now, &old, &held);
+        let same = |one: usize, other: usize| next[one].address() == held[other].address();
+        assert!(same(0, 2) && same(2, 0));
+        assert!(!same(1, 1) && next[1] == held[1]);
     }
 }

@@ -1,5 +1,5 @@
 //! Learning the configuration: a `Source` is asked for the next update again and again, updates are gathered
-//! in one [`ConfigData`](crate::model::ConfigData), and every change becomes a new immutable `Snapshot` that
+//! in one `Held`, and every change becomes a new immutable `Snapshot` that
 //! is swapped in whole.
 //!
 //! Invariant: the snapshot only ever moves from one complete configuration to the next. An unreachable source,
@@ -8,6 +8,7 @@
 pub mod config;
 
 mod error;
+mod held;
 mod kept;
 mod local;
 mod long_poll;
@@ -16,7 +17,7 @@ mod snapshot;
 mod status;
 mod task;
 
-use std::{future::Future, sync::Arc};
+use std::future::Future;
 
 use soul_client::wire::soul::ConfigGroup;
 
@@ -24,14 +25,13 @@ pub use config::SyncConfig;
 pub use error::{AnswerError, Attempt, SyncError};
 pub use status::{Origin, SyncStatus};
 
+pub(crate) use held::{Held, HeldGroup};
 pub(crate) use kept::Kept;
 pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
 pub(crate) use snapshot::{Destination, DivideRule, DivideSelector, Snapshot, SnapshotOptions, StatusStats};
 pub(crate) use task::{CachedSnapshot, ConfigSync};
-
-use crate::model::GroupData;
 
 /// What a source has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum Update {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Learned {
     /// The entries that could be read.
-    pub(crate) data: Arc<GroupData>,
+    pub(crate) data: HeldGroup,
     /// The others.
     pub(crate) refused: Vec<Refused>,
 }

@@ -9,10 +9,10 @@ use tokio::{sync::watch, task, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError, SyncStatus,
-    Update, reaper::Reaper,
+    Held, Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError,
+    SyncStatus, Update, reaper::Reaper,
 };
-use crate::{causes::chain, model::ConfigData};
+use crate::causes::chain;
 
 /// The serving snapshot as one thread last saw it.
 pub(crate) type CachedSnapshot = Cache<Arc<ArcSwapOption<Snapshot>>, Option<Arc<Snapshot>>>;
@@ -98,8 +98,8 @@ struct Owner<S> {
     /// The copy on disk, until the first configuration is there.
     kept: Option<Kept>,
     /// Takes what is to be kept.
-    keep: Option<watch::Sender<Arc<ConfigData>>>,
-    data: Arc<ConfigData>,
+    keep: Option<watch::Sender<Arc<Held>>>,
+    data: Arc<Held>,
     /// Whether the snapshot was built from `data`.
     built: bool,
     /// Entries the source could not make sense of, by group.
@@ -149,14 +149,14 @@ impl<S: Source> Owner<S> {
         self.reached(from);
     }
 
-    /// Puts an update to the data, aside: large groups take a while to compare and to copy. Tells whether a snapshot
+    /// Puts an update to the data, aside: large groups take a while to compare. Tells whether a snapshot
     /// has to be built of it.
     async fn gathered(&mut self, update: Update) -> bool {
         let (before, mut unread, built) = (Arc::clone(&self.data), mem::take(&mut self.unread), self.built);
         let gathered = task::spawn_blocking(move || match update {
             Update::Refresh(all) => {
                 unread.clear();
-                let data = gather(ConfigData::default(), all, &mut unread);
+                let data = gather(Held::default(), all, &mut unread);
                 // What is served is this already, for example after an admin was away for a while.
                 let same = data == *before && built;
                 (data, unread, same)
@@ -274,12 +274,12 @@ impl<S: Source> Owner<S> {
 }
 
 /// Puts groups into `data` and what could not be read of them into `unread`.
-fn gather(mut data: ConfigData, groups: Vec<Learned>, unread: &mut Vec<Refused>) -> ConfigData {
+fn gather(mut data: Held, groups: Vec<Learned>, unread: &mut Vec<Refused>) -> Held {
     for Learned { data: group, refused } in groups {
         let kind: ConfigGroup = group.group();
         unread.retain(|entry| entry.group != kind);
         unread.extend(refused);
-        data.replace(Arc::unwrap_or_clone(group));
+        data.replace(group);
     }
     data
 }
@@ -307,8 +307,8 @@ fn report(snapshot: &Snapshot, previous: Option<&Snapshot>, origin: &Origin) {
 }
 
 /// Writes what it is given to disk, the latest when several come during one write, until its sender is dropped.
-fn keep_latest(kept: Kept, tasks: &TaskTracker) -> watch::Sender<Arc<ConfigData>> {
-    let (sender, mut latest) = watch::channel(Arc::<ConfigData>::default());
+fn keep_latest(kept: Kept, tasks: &TaskTracker) -> watch::Sender<Arc<Held>> {
+    let (sender, mut latest) = watch::channel(Arc::<Held>::default());
     tasks.spawn(async move {
         while latest.changed().await.is_ok() {
             let data = Arc::clone(&latest.borrow_and_update());

@@ -8,9 +8,8 @@ use tokio::net::TcpStream;
 use super::{
     super::{ErrorStatus, Gateway, GatewayConfig, GatewayError, GatewaySource},
     peers::{Upstream, eventually, get, nobody, within},
-    setup::{Running, config, handle, plugin, rule, selector, service, uri},
+    setup::{ConfigData, Running, config, handle, plugin, rule, selector, service, uri},
 };
-use crate::model::ConfigData;
 
 const NO_URL: &str =
     r#"{"code":-106,"message":"Can not find url, please check your configuration!","data":null}"#;

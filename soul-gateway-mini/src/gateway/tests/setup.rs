@@ -3,12 +3,39 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use soul_client::wire::soul::{
-    ConditionData, ConfigGroup, DivideUpstream, PluginData, RuleData, SelectorData, md5_hex,
+    AppAuthData, ConditionData, ConfigGroup, DivideUpstream, MetaData, PluginData, RuleData, SelectorData,
+    md5_hex,
 };
 use tokio::sync::watch;
 
 use super::super::{Gateway, GatewayConfig, GatewaySource};
-use crate::model::{ConfigData, ConfigImage, GroupData, GroupImage};
+use crate::{
+    model::{ConfigImage, GroupData, GroupImage, Row},
+    sync::Held,
+};
+
+/// All five groups, in the admin's order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ConfigData {
+    pub(super) app_auth: Vec<AppAuthData>,
+    pub(super) plugins: Vec<PluginData>,
+    pub(super) rules: Vec<Arc<RuleData>>,
+    pub(super) selectors: Vec<Arc<SelectorData>>,
+    pub(super) meta_data: Vec<Arc<MetaData>>,
+}
+
+impl ConfigData {
+    /// As the gateway keeps it.
+    pub(super) fn held(&self) -> Held {
+        Held {
+            app_auth: self.app_auth.as_slice().into(),
+            plugins: self.plugins.as_slice().into(),
+            rules: self.rules.iter().map(|row| Row::from(&**row)).collect(),
+            selectors: self.selectors.iter().map(|row| Row::from(&**row)).collect(),
+            meta_data: self.meta_data.iter().map(|row| Row::from(&**row)).collect(),
+        }
+    }
+}
 
 /// A plugin that is switched on or not.
 pub(super) fn plugin(name: &str, enabled: bool) -> PluginData {

@@ -26,9 +26,8 @@ use url::form_urlencoded;
 use super::{
     super::{Gateway, GatewayConfig, GatewaySource},
     peers::{Upstream, eventually, get, nobody, within},
-    setup::{config, handle, rule, service},
+    setup::{ConfigData, config, handle, rule, service},
 };
-use crate::model::ConfigData;
 
 /// What a scripted admin does with every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,7 +339,7 @@ async fn an_admin_that_does_not_answer_is_not_waited_for_if_there_is_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::named("one").await;
     let data = with_paths(&upstream, &["/http/a"]);
-    crate::sync::Kept::new(folder.path()).save(&data).unwrap();
+    crate::sync::Kept::new(folder.path()).save(&data.held()).unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = GatewayConfig { data_dir: Some(folder.path().to_owned()), ..quick() };
     let gateway = follow(config, &[silent.local_addr().unwrap()]).await;

@@ -5,11 +5,14 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
-use soul_client::wire::{gson, soul::ConfigGroup};
+use soul_client::wire::{
+    gson,
+    soul::{ConfigGroup, MetaData, RuleData, SelectorData},
+};
 
 use crate::{
-    model::GroupData,
-    sync::{AnswerError, Learned, Refused},
+    model::Row,
+    sync::{AnswerError, HeldGroup, Learned, Refused},
 };
 
 /// What an admin wants echoed of a group: its checksum and time, exactly as it gave them.
@@ -107,36 +110,45 @@ fn number_text(value: &Value) -> String {
 fn learned(group: ConfigGroup, entries: &[&RawValue]) -> Learned {
     let mut refused = Vec::new();
     let data = match group {
-        ConfigGroup::AppAuth => GroupData::AppAuth(read(group, entries, &mut refused)),
-        ConfigGroup::Plugin => GroupData::Plugin(read(group, entries, &mut refused)),
-        ConfigGroup::Rule => GroupData::Rule(shared(read(group, entries, &mut refused))),
-        ConfigGroup::Selector => GroupData::Selector(shared(read(group, entries, &mut refused))),
-        ConfigGroup::MetaData => GroupData::MetaData(shared(read(group, entries, &mut refused))),
+        ConfigGroup::AppAuth => HeldGroup::AppAuth(read(group, entries, &mut refused, |entry| entry)),
+        ConfigGroup::Plugin => HeldGroup::Plugin(read(group, entries, &mut refused, |entry| entry)),
+        ConfigGroup::Rule => HeldGroup::Rule(packed::<RuleData>(group, entries, &mut refused)),
+        ConfigGroup::Selector => HeldGroup::Selector(packed::<SelectorData>(group, entries, &mut refused)),
+        ConfigGroup::MetaData => HeldGroup::MetaData(packed::<MetaData>(group, entries, &mut refused)),
     };
-    Learned { data: Arc::new(data), refused }
+    Learned { data, refused }
 }
 
-fn shared<T>(entries: Vec<T>) -> Vec<Arc<T>> {
-    entries.into_iter().map(Arc::new).collect()
-}
-
-/// The entries that can be read. A `null` is what a Java admin sends for a selector without a plugin: nothing.
-fn read<T: DeserializeOwned>(
+/// One entry after the other, so that there is never more than one whole.
+fn packed<T: DeserializeOwned>(
     group: ConfigGroup,
     entries: &[&RawValue],
     refused: &mut Vec<Refused>,
-) -> Vec<T> {
+) -> Arc<[Row<T>]>
+where
+    Row<T>: for<'d> From<&'d T>,
+{
+    read(group, entries, refused, |entry: T| Row::from(&entry))
+}
+
+/// The entries that can be read. A `null` is what a Java admin sends for a selector without a plugin: nothing.
+fn read<T: DeserializeOwned, R>(
+    group: ConfigGroup,
+    entries: &[&RawValue],
+    refused: &mut Vec<Refused>,
+    taken: impl Fn(T) -> R,
+) -> Arc<[R]> {
     let mut read = Vec::with_capacity(entries.len());
     for (place, entry) in entries.iter().enumerate() {
         match gson::from_plain::<T>(entry.get()) {
-            Ok(Some(value)) => read.push(value),
+            Ok(Some(value)) => read.push(taken(value)),
             Ok(None) => {}
             Err(error) => {
                 refused.push(Refused { group, entry: label(entry, place), reason: error.to_string() })
             }
         }
     }
-    read
+    read.into()
 }
 
 fn label(entry: &RawValue, place: usize) -> String {
@@ -162,9 +174,10 @@ mod tests {
         let [selectors, plugins] = &groups[..] else { panic!("{groups:?}") };
         assert_eq!(plugins.echo, Echo { md5: "aa".into(), last_modify_time: "1612368121901".into() });
         assert_eq!(selectors.echo, Echo { md5: "bb".into(), last_modify_time: "7".into() });
-        let GroupData::Selector(list) = &*selectors.learned.data else { panic!("{selectors:?}") };
+        let HeldGroup::Selector(list) = &selectors.learned.data else { panic!("{selectors:?}") };
         assert_eq!(list.len(), 1);
-        assert_eq!((list[0].sort, list[0].enabled, list[0].is_logged()), (Some(1), Some(true), true));
+        let selector = SelectorData::from(&list[0]);
+        assert_eq!((selector.sort, selector.enabled, selector.is_logged()), (Some(1), Some(true), true));
         assert_eq!(selectors.learned.refused[0].entry, "/bad");
         assert!(selectors.learned.refused[0].reason.contains("sort"), "{:?}", selectors.learned.refused);
     }

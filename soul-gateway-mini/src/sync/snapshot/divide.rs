@@ -199,6 +199,7 @@ fn timeout(millis: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Row;
 
     fn selector(upstreams: &[(&str, i32)]) -> SelectorData {
         let list: Vec<_> = upstreams
@@ -223,7 +224,7 @@ mod tests {
         };
         let invalids = crate::model::matching::Invalids::Refuse;
         let no_rule = |_: &RuleData, _: Option<&DivideRule>| Err(String::new());
-        let selectors: Vec<_> = selectors.iter().cloned().map(Arc::new).collect();
+        let selectors: Vec<_> = selectors.iter().map(Row::from).collect();
         let (table, entries) =
             DivideTable::compile("divide", &selectors, &[], invalids, previous, make, no_rule);
         assert!(entries.is_empty(), "{entries:?}");

@@ -4,7 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use soul_client::wire::soul::MetaData;
 
-use crate::model::matching::{PathPatterns, PathTable, RequestView};
+use crate::model::{
+    Row,
+    matching::{PathPatterns, PathTable, RequestView},
+};
 
 /// Kinds that are not plain HTTP. Anything else counts as `http`, as in Soul.
 const OTHER_KINDS: [&str; 5] = ["springCloud", "dubbo", "sofa", "tars", "grpc"];
@@ -12,37 +15,32 @@ const OTHER_KINDS: [&str; 5] = ["springCloud", "dubbo", "sofa", "tars", "grpc"];
 /// Metadata, prepared to tell whether a path is served by something else than plain HTTP.
 #[derive(Debug, Default)]
 pub(crate) struct RpcKinds {
-    /// What it was made of; empty, like all of it, when all is plain HTTP.
-    rows: Box<[Arc<MetaData>]>,
+    /// What it was made of.
+    rows: Arc<[Row<MetaData>]>,
     exact: HashMap<Box<str>, Option<&'static str>>,
     patterns: PathTable<Option<&'static str>>,
 }
 
 impl RpcKinds {
     /// - `previous`: what was made of the metadata before; it stays if the rows do.
-    pub(super) fn new(meta_data: &[Arc<MetaData>], previous: Option<&Arc<Self>>) -> Arc<Self> {
-        if meta_data.iter().all(|data| kind(data).is_none()) {
-            return Arc::default();
-        }
-        if let Some(previous) = previous.filter(|previous| previous.is_of(meta_data)) {
+    pub(super) fn new(meta_data: &Arc<[Row<MetaData>]>, previous: Option<&Arc<Self>>) -> Arc<Self> {
+        if let Some(previous) = previous.filter(|previous| previous.rows == *meta_data) {
             return Arc::clone(previous);
+        }
+        if meta_data.iter().all(|row| kind(&MetaData::from(row)).is_none()) {
+            return Arc::new(Self { rows: Arc::clone(meta_data), ..Self::default() });
         }
         let mut exact = HashMap::new();
         let mut patterns = Vec::new();
-        for data in meta_data {
+        for data in meta_data.iter().map(MetaData::from) {
             let Some(path) = data.path.as_deref() else { continue };
-            exact.insert(path.into(), kind(data));
+            exact.insert(path.into(), kind(&data));
             // One that cannot be compiled still counts as the exact path it may be.
             if let Ok(compiled) = PathPatterns::new(path) {
-                patterns.push((compiled, kind(data)));
+                patterns.push((compiled, kind(&data)));
             }
         }
-        Arc::new(Self { rows: meta_data.into(), exact, patterns: PathTable::new(patterns) })
-    }
-
-    fn is_of(&self, meta_data: &[Arc<MetaData>]) -> bool {
-        self.rows.len() == meta_data.len()
-            && self.rows.iter().zip(meta_data).all(|(old, new)| Arc::ptr_eq(old, new) || old == new)
+        Arc::new(Self { rows: Arc::clone(meta_data), exact, patterns: PathTable::new(patterns) })
     }
 
     /// The kind of service behind a request's path, if it is not plain HTTP.
@@ -72,13 +70,17 @@ mod tests {
 
     use super::*;
 
-    fn meta(path: &str, kind: &str, enabled: bool) -> Arc<MetaData> {
-        Arc::new(MetaData {
+    fn meta(path: &str, kind: &str, enabled: bool) -> Row<MetaData> {
+        Row::from(&MetaData {
             path: Some(path.to_owned()),
             rpc_type: Some(kind.to_owned()),
             enabled: Some(enabled),
             ..MetaData::default()
         })
+    }
+
+    fn kinds(rows: &[Row<MetaData>], previous: Option<&Arc<RpcKinds>>) -> Arc<RpcKinds> {
+        RpcKinds::new(&rows.into(), previous)
     }
 
     fn kind_of(kinds: &RpcKinds, path: &str) -> Option<&'static str> {
@@ -95,21 +97,21 @@ mod tests {
             meta("/c", "motan", true),
             meta("/d/{id:[}, /d/**", "grpc", true),
         ];
-        let kinds = RpcKinds::new(&rows, None);
-        assert_eq!(kind_of(&kinds, "/a/x"), Some("dubbo"));
-        assert_eq!(kind_of(&kinds, "/%61/x"), Some("dubbo"));
-        assert_eq!(kind_of(&kinds, "/a/plain"), None, "the exact entry counts");
-        assert_eq!(kind_of(&kinds, "/b"), None);
-        assert_eq!(kind_of(&kinds, "/c"), None);
-        assert_eq!(kind_of(&kinds, "/d/1"), None, "what fails does not match");
-        assert_eq!(kind_of(&RpcKinds::new(&[meta("/**", "http", true)], None), "/a"), None);
+        let some = kinds(&rows, None);
+        assert_eq!(kind_of(&some, "/a/x"), Some("dubbo"));
+        assert_eq!(kind_of(&some, "/%61/x"), Some("dubbo"));
+        assert_eq!(kind_of(&some, "/a/plain"), None, "the exact entry counts");
+        assert_eq!(kind_of(&some, "/b"), None);
+        assert_eq!(kind_of(&some, "/c"), None);
+        assert_eq!(kind_of(&some, "/d/1"), None, "what fails does not match");
+        assert_eq!(kind_of(&kinds(&[meta("/**", "http", true)], None), "/a"), None);
     }
 
     #[test]
     fn what_was_made_of_the_same_rows_stays() {
-        let kinds = RpcKinds::new(&[meta("/a/**", "dubbo", true)], None);
-        assert!(Arc::ptr_eq(&kinds, &RpcKinds::new(&[meta("/a/**", "dubbo", true)], Some(&kinds))));
-        let next = RpcKinds::new(&[meta("/b/**", "dubbo", true)], Some(&kinds));
+        let some = kinds(&[meta("/a/**", "dubbo", true)], None);
+        assert!(Arc::ptr_eq(&some, &kinds(&[meta("/a/**", "dubbo", true)], Some(&some))));
+        let next = kinds(&[meta("/b/**", "dubbo", true)], Some(&some));
         assert_eq!((kind_of(&next, "/a"), kind_of(&next, "/b")), (None, Some("dubbo")));
     }
 }

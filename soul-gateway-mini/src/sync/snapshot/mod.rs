@@ -21,9 +21,9 @@ pub(crate) use meta::RpcKinds;
 pub(crate) use stats::StatusStats;
 
 use self::divide::Destinations;
-use super::Refused;
+use super::{Held, Refused};
 use crate::model::{
-    CONTEXT_PATH, ConfigData, DIVIDE,
+    CONTEXT_PATH, DIVIDE,
     matching::{Invalids, Level, PluginTable, Refused as RefusedEntry},
 };
 
@@ -59,7 +59,7 @@ impl Snapshot {
     /// - `previous`: the snapshot this one replaces; state of upstreams, counters and positions of round robin
     ///   live on.
     pub(crate) fn build(
-        data: &ConfigData,
+        data: &Held,
         unread: Vec<Refused>,
         previous: Option<&Self>,
         options: &SnapshotOptions,
@@ -124,13 +124,13 @@ fn size(table: Option<&DivideTable>) -> (usize, usize, usize) {
 }
 
 /// Of two plugins with one name the later counts, as in Soul's map.
-fn is_enabled(data: &ConfigData, plugin: &str) -> bool {
+fn is_enabled(data: &Held, plugin: &str) -> bool {
     let named = data.plugins.iter().rfind(|p| p.name.as_deref() == Some(plugin));
     named.is_some_and(|p| p.enabled == Some(true))
 }
 
 fn divide(
-    data: &ConfigData,
+    data: &Held,
     previous: Option<&Snapshot>,
     options: &SnapshotOptions,
     refused: &mut Vec<Refused>,
@@ -146,7 +146,7 @@ fn divide(
             &data.rules,
             options.invalids,
             previous,
-            |selector| chosen_otherwise || ways_of(selector).is_some(),
+            |id| chosen_otherwise || ways.contains_key(id),
             |selector, former| {
                 Ok(destinations.selector(selector, former, ways_of(selector), &options.balance))
             },
@@ -165,7 +165,7 @@ fn divide(
 }
 
 fn context_path(
-    data: &ConfigData,
+    data: &Held,
     previous: Option<&Snapshot>,
     options: &SnapshotOptions,
     refused: &mut Vec<Refused>,

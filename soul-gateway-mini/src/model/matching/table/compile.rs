@@ -11,6 +11,7 @@ use super::{
     ordered::Ordered,
     reuse::{Before, Fate, Former, Known},
 };
+use crate::model::Row;
 
 /// Type of a selector that takes every request.
 const FULL_FLOW: Option<i32> = Some(0);
@@ -33,7 +34,7 @@ impl<PS, PR> Compiler<PS, PR> {
     /// - `outdated`: what was kept for it is to be made anew although the row is the same.
     pub(super) fn selector<S>(
         &mut self,
-        data: &SelectorData,
+        row: &Row<SelectorData>,
         former: Former<'_, S>,
         outdated: bool,
     ) -> Fate<S>
@@ -49,7 +50,9 @@ impl<PS, PR> Compiler<PS, PR> {
             Former::Same(fate) => return fate,
             Former::Other(former) => former,
         };
-        let labels = Labels { level: Level::Selector, id: &data.id, name: &data.name };
+        let data = &SelectorData::from(row);
+        let labels =
+            Labels { level: Level::Selector, id: &data.id, name: &data.name, logged: data.is_logged() };
         let gate = self.selector_gate(data);
         let payload = &mut self.selector_payload;
         made(self.invalids, &labels, gate, || payload(data, former))
@@ -76,20 +79,22 @@ impl<PS, PR> Compiler<PS, PR> {
     /// The rules of a selector, `rows` in order of arrival: those of the table before where nothing changed.
     pub(super) fn rules<R>(
         &mut self,
-        selector: &SelectorData,
-        rows: &[&Arc<RuleData>],
+        selector: &Row<SelectorData>,
+        rows: &[Listed<'_, RuleData>],
         previous: Option<&Arc<Rules<R>>>,
     ) -> Arc<Rules<R>>
     where
         PR: FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     {
-        let full = selector.kind == FULL_FLOW;
-        let mut rows = sorted(rows.iter().copied(), |rule| rule.sort);
+        let full = selector.head().kind == FULL_FLOW;
+        let mut rows = rows.to_vec();
+        rows.sort_by_key(|rule| rule.sort);
         if full {
-            rows = rows.pop().into_iter().collect();
+            rows.drain(..rows.len().saturating_sub(1));
         } else {
             rows.retain(|rule| rule.enabled != Some(false));
         }
+        let rows: Vec<_> = rows.into_iter().map(|rule| rule.row).collect();
         // By what a rule is taken hangs on the selector's type.
         let previous = previous.filter(|previous| previous.full == full);
         let before = previous.map_or_else(Before::none, |previous| previous.before());
@@ -99,7 +104,7 @@ impl<PS, PR> Compiler<PS, PR> {
         let mut entries = Vec::with_capacity(rows.len());
         let mut refused = Vec::new();
         for (row, former) in rows.iter().zip(before.of(&rows)) {
-            let row = Arc::clone(row);
+            let row = (*row).clone();
             match self.rule(&row, full, former) {
                 Fate::Taken(made) => entries.push(CompiledRule { row, made }),
                 Fate::Refused(reason) => refused.push(Known { row, refused: reason }),
@@ -109,7 +114,7 @@ impl<PS, PR> Compiler<PS, PR> {
         Arc::new(Rules { full, list: Ordered::new(entries), refused: refused.into() })
     }
 
-    fn rule<R>(&mut self, data: &RuleData, full: bool, former: Former<'_, R>) -> Fate<R>
+    fn rule<R>(&mut self, row: &Row<RuleData>, full: bool, former: Former<'_, R>) -> Fate<R>
     where
         PR: FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     {
@@ -117,7 +122,9 @@ impl<PS, PR> Compiler<PS, PR> {
             Former::Same(fate) => return fate,
             Former::Other(former) => former,
         };
-        let labels = Labels { level: Level::Rule, id: &data.id, name: &data.name };
+        let data = &RuleData::from(row);
+        let logged = data.loged.unwrap_or(false);
+        let labels = Labels { level: Level::Rule, id: &data.id, name: &data.name, logged };
         let gate = if full { Ok(Some(Gate::Always)) } else { self.rule_gate(data) };
         let payload = &mut self.rule_payload;
         made(self.invalids, &labels, gate, || payload(data, former))
@@ -153,16 +160,17 @@ fn made<T>(
         Err((field, reason)) => return Fate::Refused(labels.refused(field, reason.to_string())),
     };
     match payload() {
-        Ok(payload) => Fate::Taken(Arc::new(Made { gate, payload })),
+        Ok(payload) => Fate::Taken(Arc::new(Made { gate, logged: labels.logged, payload })),
         Err(reason) => Fate::Refused(labels.refused("handle".to_owned(), reason)),
     }
 }
 
-/// What an entry is called.
+/// What an entry is called, and whether its matches are logged.
 struct Labels<'d> {
     level: Level,
     id: &'d Option<String>,
     name: &'d Option<String>,
+    logged: bool,
 }
 
 impl Labels<'_> {
@@ -192,23 +200,41 @@ fn is_enabled(enabled: Option<bool>) -> Result<bool, Problem> {
     enabled.ok_or_else(|| ("enabled".to_owned(), MatchError::NoEnabled))
 }
 
+/// A row with what its place in the order hangs on.
+pub(super) struct Listed<'r, D> {
+    pub(super) row: &'r Row<D>,
+    /// Lower is tried first; equals in order of arrival.
+    pub(super) sort: i32,
+    pub(super) enabled: Option<bool>,
+}
+
+impl<D> Clone for Listed<'_, D> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
 /// The rules of each selector, by its id, in order of arrival.
-pub(super) fn group(rules: &[Arc<RuleData>]) -> HashMap<&str, Vec<&Arc<RuleData>>> {
-    let mut groups: HashMap<&str, Vec<&Arc<RuleData>>> = HashMap::new();
-    for rule in rules {
-        if let Some(selector) = rule.selector_id.as_deref() {
-            groups.entry(selector).or_default().push(rule);
+pub(super) fn group(rules: &[Row<RuleData>]) -> HashMap<&str, Vec<Listed<'_, RuleData>>> {
+    let mut groups: HashMap<&str, Vec<_>> = HashMap::new();
+    for row in rules {
+        let head = row.head();
+        if let Some(selector) = head.selector_id {
+            let listed = Listed { row, sort: head.sort.unwrap_or(0), enabled: head.enabled };
+            groups.entry(selector).or_default().push(listed);
         }
     }
     groups
 }
 
-/// Rows by ascending `sort`; equals stay in order.
-pub(super) fn sorted<'d, D>(
-    rows: impl Iterator<Item = &'d Arc<D>>,
-    sort: impl Fn(&D) -> Option<i32>,
-) -> Vec<&'d Arc<D>> {
-    let mut rows: Vec<_> = rows.collect();
-    rows.sort_by_key(|row| sort(row).unwrap_or(0));
-    rows
+/// The selectors of a plugin that may take part, in the order in which they are tried.
+pub(super) fn sorted<'r>(selectors: &'r [Row<SelectorData>], plugin: &str) -> Vec<&'r Row<SelectorData>> {
+    let mut rows: Vec<_> = selectors
+        .iter()
+        .map(|row| (row.head(), row))
+        .filter(|(head, _)| head.plugin_name == Some(plugin) && head.enabled != Some(false))
+        .map(|(head, row)| (head.sort.unwrap_or(0), row))
+        .collect();
+    rows.sort_by_key(|(sort, _)| *sort);
+    rows.into_iter().map(|(_, row)| row).collect()
 }

@@ -7,13 +7,15 @@ use soul_client::wire::soul::{RuleData, SelectorData};
 use super::{
     super::{condition::Conditions, error::MatchError, index::Filings, view::RequestView},
     ordered::{Gated, Ordered},
-    reuse::{Known, Row},
+    reuse::{Known, Named},
 };
+use crate::model::Row;
 
 /// What was made of a row. It is kept from table to table for as long as the row stays the same.
 #[derive(Debug)]
 pub(super) struct Made<T> {
     pub(super) gate: Gate,
+    pub(super) logged: bool,
     pub(super) payload: T,
 }
 
@@ -50,19 +52,19 @@ macro_rules! entry_accessors {
         /// Its id, empty when it has none.
         #[must_use]
         pub fn id(&self) -> &str {
-            self.row.id.as_deref().unwrap_or_default()
+            self.row.head().id.unwrap_or_default()
         }
 
         /// Its name, empty when it has none.
         #[must_use]
         pub fn name(&self) -> &str {
-            self.row.name.as_deref().unwrap_or_default()
+            self.row.head().name.unwrap_or_default()
         }
 
-        /// Its handle as received.
+        /// Whether a match is to be logged.
         #[must_use]
-        pub fn handle(&self) -> Option<&str> {
-            self.row.handle.as_deref()
+        pub fn is_logged(&self) -> bool {
+            self.made.logged
         }
 
         /// What the gateway made of its handle.
@@ -76,18 +78,12 @@ macro_rules! entry_accessors {
 /// A rule, compiled, with what the gateway made of its handle.
 #[derive(Debug)]
 pub struct CompiledRule<R> {
-    pub(super) row: Arc<RuleData>,
+    pub(super) row: Row<RuleData>,
     pub(super) made: Arc<Made<R>>,
 }
 
 impl<R> CompiledRule<R> {
     entry_accessors!(R);
-
-    /// Whether a match is to be logged.
-    #[must_use]
-    pub fn is_logged(&self) -> bool {
-        self.row.loged.unwrap_or(false)
-    }
 }
 
 impl<R> Gated for CompiledRule<R> {
@@ -108,19 +104,13 @@ pub(super) struct Rules<R> {
 /// A selector, compiled, with its rules and what the gateway made of its handle.
 #[derive(Debug)]
 pub struct CompiledSelector<S, R> {
-    pub(super) row: Arc<SelectorData>,
+    pub(super) row: Row<SelectorData>,
     pub(super) made: Arc<Made<S>>,
     pub(super) rules: Arc<Rules<R>>,
 }
 
 impl<S, R> CompiledSelector<S, R> {
     entry_accessors!(S);
-
-    /// Whether a match is to be logged.
-    #[must_use]
-    pub fn is_logged(&self) -> bool {
-        self.row.is_logged()
-    }
 
     /// The first of its rules whose conditions hold; the last one, unconditionally, if it takes every
     /// request.
@@ -143,14 +133,14 @@ impl<S, R> Gated for CompiledSelector<S, R> {
     }
 }
 
-impl Row for SelectorData {
+impl Named for Row<SelectorData> {
     fn id(&self) -> Option<&str> {
-        self.id.as_deref()
+        self.head().id
     }
 }
 
-impl Row for RuleData {
+impl Named for Row<RuleData> {
     fn id(&self) -> Option<&str> {
-        self.id.as_deref()
+        self.head().id
     }
 }

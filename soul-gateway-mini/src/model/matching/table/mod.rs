@@ -11,6 +11,7 @@ use std::{fmt, sync::Arc};
 use soul_client::wire::soul::{RuleData, SelectorData};
 
 use super::{error::MatchError, view::RequestView};
+use crate::model::Row;
 use compile::{Compiler, former_rules, group, sorted};
 use ordered::Ordered;
 use reuse::{Before, Fate, Known};
@@ -105,28 +106,28 @@ impl<S, R> PluginTable<S, R> {
     /// takes that rule unconditionally.
     pub fn compile(
         plugin: &str,
-        selectors: &[Arc<SelectorData>],
-        rules: &[Arc<RuleData>],
+        selectors: &[Row<SelectorData>],
+        rules: &[Row<RuleData>],
         invalids: Invalids,
         previous: Option<&Self>,
         selector_payload: impl FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
         rule_payload: impl FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     ) -> (Self, Vec<Refused>) {
-        let none = |_: &SelectorData| false;
+        let none = |_: &str| false;
         Self::compile_anew(plugin, selectors, rules, invalids, previous, none, selector_payload, rule_payload)
     }
 
     /// The same, but what is kept for some selectors is made anew although their rows are the same.
     ///
-    /// - `outdated`: whether a selector is one of them.
+    /// - `outdated`: whether a selector is one of them, by its id.
     #[allow(clippy::too_many_arguments)]
     pub fn compile_anew(
         plugin: &str,
-        selectors: &[Arc<SelectorData>],
-        rules: &[Arc<RuleData>],
+        selectors: &[Row<SelectorData>],
+        rules: &[Row<RuleData>],
         invalids: Invalids,
         previous: Option<&Self>,
-        outdated: impl Fn(&SelectorData) -> bool,
+        outdated: impl Fn(&str) -> bool,
         selector_payload: impl FnMut(&SelectorData, Option<&S>) -> Result<S, String>,
         rule_payload: impl FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     ) -> (Self, Vec<Refused>) {
@@ -134,14 +135,13 @@ impl<S, R> PluginTable<S, R> {
         let before = previous.map_or_else(Before::none, Self::before);
         let former = previous.map(|previous| former_rules(previous.selectors.entries())).unwrap_or_default();
         let rules = group(rules);
-        let mut rows = sorted(selectors.iter(), |selector| selector.sort);
-        rows.retain(|row| row.plugin_name.as_deref() == Some(plugin) && row.enabled != Some(false));
+        let rows = sorted(selectors, plugin);
         let (mut compiled, mut refused) = (Vec::new(), Vec::new());
         for (row, fate) in rows.iter().zip(before.of(&rows)) {
-            let row = Arc::clone(row);
-            match compiler.selector(&row, fate, outdated(&row)) {
+            let row = (*row).clone();
+            let id = row.head().id.unwrap_or_default();
+            match compiler.selector(&row, fate, outdated(id)) {
                 Fate::Taken(made) => {
-                    let id = row.id.as_deref().unwrap_or_default();
                     let own = rules.get(id).map_or(&[][..], Vec::as_slice);
                     let rules = compiler.rules(&row, own, former.get(id).copied());
                     compiler.refused.extend(rules.refused.iter().map(|known| known.refused.clone()));

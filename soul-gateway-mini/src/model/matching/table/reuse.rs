@@ -6,17 +6,17 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{Refused, entry::Made};
-use crate::model::{address, left, places};
+use crate::model::{Row, left, places};
 
-/// A row with an id.
-pub(super) trait Row: PartialEq {
+/// What has an id.
+pub(super) trait Named {
     fn id(&self) -> Option<&str>;
 }
 
 /// A row that was refused.
 #[derive(Debug)]
 pub(super) struct Known<D> {
-    pub(super) row: Arc<D>,
+    pub(super) row: Row<D>,
     pub(super) refused: Refused,
 }
 
@@ -39,13 +39,16 @@ pub(super) enum Former<'b, T> {
 
 /// The rows of the table before, with what was made of them.
 pub(super) struct Before<'b, D, T> {
-    taken: Vec<(&'b Arc<D>, &'b Arc<Made<T>>)>,
+    taken: Vec<(&'b Row<D>, &'b Arc<Made<T>>)>,
     refused: &'b [Known<D>],
 }
 
-impl<'b, D: Row, T> Before<'b, D, T> {
+impl<'b, D, T> Before<'b, D, T>
+where
+    Row<D>: Named,
+{
     pub(super) fn new(
-        taken: impl Iterator<Item = (&'b Arc<D>, &'b Arc<Made<T>>)>,
+        taken: impl Iterator<Item = (&'b Row<D>, &'b Arc<Made<T>>)>,
         refused: &'b [Known<D>],
     ) -> Self {
         Self { taken: taken.collect(), refused }
@@ -56,38 +59,34 @@ impl<'b, D: Row, T> Before<'b, D, T> {
     }
 
     /// Whether `rows` are all that was there, in order, so that everything stays.
-    pub(super) fn is(&self, rows: &[&Arc<D>]) -> bool {
+    pub(super) fn is(&self, rows: &[&Row<D>]) -> bool {
         self.refused.is_empty()
             && self.taken.len() == rows.len()
-            && self.taken.iter().zip(rows).all(|((old, _), new)| Arc::ptr_eq(old, new))
+            && self.taken.iter().zip(rows).all(|((old, _), new)| old.address() == new.address())
     }
 
     /// What there is of each of `rows`.
-    pub(super) fn of(&self, rows: &[&Arc<D>]) -> Vec<Former<'b, T>> {
-        let before: Vec<_> = self.taken.iter().map(|(row, _)| address(row)).collect();
-        let now: Vec<_> = rows.iter().map(|row| address(row)).collect();
+    pub(super) fn of(&self, rows: &[&Row<D>]) -> Vec<Former<'b, T>> {
+        let before: Vec<_> = self.taken.iter().map(|(row, _)| row.address()).collect();
+        let now: Vec<_> = rows.iter().map(|row| row.address()).collect();
         let places = places(&before, &now);
         let by_id: HashMap<_, _> = left(&before, &places)
             .filter_map(|place| self.taken.get(place))
             .map(|old| (old.0.id(), old))
             .collect();
         let refused: HashMap<_, _> = self.refused.iter().map(|known| (known.row.id(), known)).collect();
-        let former = |(row, place): (&&Arc<D>, Option<usize>)| {
+        let former = |(row, place): (&&Row<D>, Option<usize>)| {
             if let Some((_, made)) = place.and_then(|place| self.taken.get(place)) {
                 return Former::Same(Fate::Taken(Arc::clone(made)));
             }
-            if let Some(known) = refused.get(&row.id()).filter(|known| is_same(&known.row, row)) {
+            if let Some(known) = refused.get(&row.id()).filter(|known| known.row == **row) {
                 return Former::Same(Fate::Refused(known.refused.clone()));
             }
             match by_id.get(&row.id()) {
-                Some((old, made)) if is_same(old, row) => Former::Same(Fate::Taken(Arc::clone(made))),
+                Some((old, made)) if *old == *row => Former::Same(Fate::Taken(Arc::clone(made))),
                 other => Former::Other(other.map(|(_, made)| &made.payload)),
             }
         };
         rows.iter().zip(places).map(former).collect()
     }
-}
-
-fn is_same<D: Row>(old: &Arc<D>, new: &Arc<D>) -> bool {
-    Arc::ptr_eq(old, new) || **old == **new
 }

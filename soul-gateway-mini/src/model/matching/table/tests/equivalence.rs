@@ -156,7 +156,10 @@ fn outcome(
 }
 
 fn check(gates: Vec<Gate>, requests: &[Request]) -> Result<(), TestCaseError> {
-    let list = Ordered::indexed(gates.into_iter().map(|gate| Made { gate, payload: () }).collect(), 0);
+    let list = Ordered::indexed(
+        gates.into_iter().map(|gate| Made { gate, logged: false, payload: () }).collect(),
+        0,
+    );
     for request in requests {
         let view = || {
             let Request { method, path, query, headers, peer, .. } = request;

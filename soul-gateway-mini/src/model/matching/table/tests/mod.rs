@@ -49,13 +49,13 @@ fn rule(id: &str, selector: &str, pattern: &str) -> RuleData {
 }
 
 fn compile(selectors: &[SelectorData], rules: &[RuleData], invalids: Invalids) -> (Table, Vec<Refused>) {
-    compile_after(None, &shared(selectors), &shared(rules), invalids)
+    compile_after(None, &packed(selectors), &packed(rules), invalids)
 }
 
 fn compile_after(
     previous: Option<&Table>,
-    selectors: &[Arc<SelectorData>],
-    rules: &[Arc<RuleData>],
+    selectors: &[Row<SelectorData>],
+    rules: &[Row<RuleData>],
     invalids: Invalids,
 ) -> (Table, Vec<Refused>) {
     PluginTable::compile(
@@ -69,8 +69,11 @@ fn compile_after(
     )
 }
 
-fn shared<D: Clone>(rows: &[D]) -> Vec<Arc<D>> {
-    rows.iter().cloned().map(Arc::new).collect()
+fn packed<'d, D>(rows: &'d [D]) -> Vec<Row<D>>
+where
+    Row<D>: From<&'d D>,
+{
+    rows.iter().map(Row::from).collect()
 }
 
 /// Ids of the selector and the rule that serve a path, or which level failed.
@@ -150,7 +153,7 @@ fn entries_carry_what_the_gateway_made_of_them() {
     let table = compile(&selectors, &[rule("1", "a", "/**")], Invalids::Refuse).0;
     let selector = table.selectors().next().unwrap();
     assert_eq!((selector.name(), selector.is_logged()), ("name-a", true));
-    assert_eq!((selector.payload().as_str(), selector.handle()), ("handle-a", Some("handle-a")));
+    assert_eq!(selector.payload(), "handle-a");
     let rule = selector.rules().next().unwrap();
     assert_eq!((rule.name(), rule.payload().as_str(), rule.is_logged()), ("name-1", "handle-1", false));
 }

@@ -35,11 +35,11 @@ prop_compose! {
     }
 }
 
-fn apply(edit: Edit, selectors: &mut Vec<Arc<SelectorData>>, rules: &mut Vec<Arc<RuleData>>) {
-    fn put<D>(rows: &mut Vec<Arc<D>>, at: usize, row: D) {
+fn apply(edit: Edit, selectors: &mut Vec<Row<SelectorData>>, rules: &mut Vec<Row<RuleData>>) {
+    fn put<D>(rows: &mut Vec<D>, at: usize, row: D) {
         match rows.get_mut(at) {
-            Some(old) => *old = Arc::new(row),
-            None => rows.push(Arc::new(row)),
+            Some(old) => *old = row,
+            None => rows.push(row),
         }
     }
     fn remove<D>(rows: &mut Vec<D>, at: usize) {
@@ -48,15 +48,15 @@ fn apply(edit: Edit, selectors: &mut Vec<Arc<SelectorData>>, rules: &mut Vec<Arc
         }
     }
     match edit {
-        Edit::Put(at, rule) => put(rules, at, rule),
-        Edit::PutSelector(at, selector) => put(selectors, at, selector),
+        Edit::Put(at, rule) => put(rules, at, Row::from(&rule)),
+        Edit::PutSelector(at, selector) => put(selectors, at, Row::from(&selector)),
         Edit::Remove(at) => remove(rules, at),
         Edit::RemoveSelector(at) => remove(selectors, at),
         Edit::Swap(one, other) if one.max(other) < rules.len() => rules.swap(one, other),
         Edit::Swap(..) => {}
         Edit::Refetch => {
-            rules.iter_mut().for_each(|row| *row = Arc::new((**row).clone()));
-            selectors.iter_mut().for_each(|row| *row = Arc::new((**row).clone()));
+            rules.iter_mut().for_each(|row| *row = Row::from(&RuleData::from(&*row)));
+            selectors.iter_mut().for_each(|row| *row = Row::from(&SelectorData::from(&*row)));
         }
     }
 }
@@ -66,8 +66,8 @@ proptest! {
 
     #[test]
     fn a_table_made_after_another_is_the_one_made_from_nothing(
-        mut selectors in prop::collection::vec(any_selector().prop_map(Arc::new), 0..6),
-        mut rules in prop::collection::vec(spoilt_rule().prop_map(Arc::new), 0..24),
+        mut selectors in prop::collection::vec(any_selector().prop_map(|row| Row::from(&row)), 0..6),
+        mut rules in prop::collection::vec(spoilt_rule().prop_map(|row| Row::from(&row)), 0..24),
         edits in prop::collection::vec(edit(), 1..8),
     ) {
         let mut table = compile_after(None, &selectors, &rules, Invalids::Refuse).0;
@@ -77,10 +77,10 @@ proptest! {
             let (next, refused) = compile_after(Some(&table), &selectors, &rules, Invalids::Refuse);
             prop_assert_eq!(refused, expected);
             let entries = |table: &Table| -> Vec<_> {
-                let rules = |s: &CompiledSelector<_, _>| -> Vec<Arc<RuleData>> {
-                    s.rules().map(|rule: &CompiledRule<String>| Arc::clone(&rule.row)).collect()
+                let rules = |s: &CompiledSelector<_, _>| -> Vec<Row<RuleData>> {
+                    s.rules().map(|rule: &CompiledRule<String>| rule.row.clone()).collect()
                 };
-                table.selectors().map(|selector| (Arc::clone(&selector.row), rules(selector))).collect()
+                table.selectors().map(|selector| (selector.row.clone(), rules(selector))).collect()
             };
             prop_assert_eq!(entries(&next), entries(&fresh));
             for path in ["/", "/a", "/a/", "/a/b", "/b/b", "/a/b/c", "/c"] {
@@ -93,11 +93,11 @@ proptest! {
 
 #[test]
 fn what_did_not_change_is_taken_over() {
-    let selectors = shared(&[selector("a", "/a/**"), selector("b", "/b/**")]);
+    let selectors = packed(&[selector("a", "/a/**"), selector("b", "/b/**")]);
     let paths = ["/a/1", "/a/2", "/a/3", "/b/1"];
-    let mut rules: Vec<_> = paths.map(|path| Arc::new(rule(path, &path[1..2], path))).into();
+    let mut rules: Vec<_> = paths.map(|path| Row::from(&rule(path, &path[1..2], path))).into();
     let first = compile_after(None, &selectors, &rules, Invalids::Refuse).0;
-    Arc::make_mut(&mut rules[1]).handle = Some("new".to_owned());
+    rules[1] = Row::from(&RuleData { handle: Some("new".to_owned()), ..RuleData::from(&rules[1]) });
     let moved = rules.remove(1);
     rules.insert(2, moved);
 

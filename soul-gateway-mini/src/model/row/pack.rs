@@ -1,0 +1,178 @@
+//! How a row is packed: every field behind the one before, numbers in as few bytes as they need, and a text that is a
+//! well-known word, or was in the row before, in one.
+
+use std::sync::Arc;
+
+/// Texts of nearly every row. What is packed never leaves the process, so this list may change.
+const WORDS: [&str; 16] = [
+    "",
+    "/",
+    "divide",
+    "context_path",
+    "uri",
+    "match",
+    "=",
+    "like",
+    "regEx",
+    "header",
+    "query",
+    "host",
+    "ip",
+    "post",
+    "req_method",
+    "http",
+];
+
+/// Texts of a row that a later one may refer to: its first.
+const REMEMBERED: usize = 8;
+
+// What stands in front of a text: nothing, a word, a text before, or the length.
+const ABSENT: u64 = 0;
+const WORD: u64 = 1;
+const BEFORE: u64 = WORD + WORDS.len() as u64;
+const LENGTH: u64 = BEFORE + REMEMBERED as u64;
+
+/// A field, or a structure of fields.
+pub(super) trait Pack {
+    fn pack(&self, packer: &mut Packer);
+    fn unpack(from: &mut Unpacker<'_>) -> Self;
+}
+
+/// Puts fields together.
+#[derive(Default)]
+pub(super) struct Packer {
+    packed: Vec<u8>,
+    /// Where the first texts are.
+    texts: Vec<(usize, usize)>,
+}
+
+impl Packer {
+    pub(super) fn pack(data: &impl Pack) -> Arc<[u8]> {
+        let mut packer = Self::default();
+        data.pack(&mut packer);
+        packer.packed.into()
+    }
+
+    /// Seven bits a byte, the lowest first; the highest bit says that more follow.
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.packed.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.packed.push(number as u8);
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(word) = WORDS.iter().position(|word| *word == text) {
+            return self.number(WORD + word as u64);
+        }
+        let before = |(start, end): &(usize, usize)| self.packed.get(*start..*end) == Some(text.as_bytes());
+        if let Some(before) = self.texts.iter().position(before) {
+            return self.number(BEFORE + before as u64);
+        }
+        self.number(LENGTH + text.len() as u64);
+        let start = self.packed.len();
+        self.packed.extend_from_slice(text.as_bytes());
+        if self.texts.len() < REMEMBERED {
+            self.texts.push((start, self.packed.len()));
+        }
+    }
+}
+
+/// Takes fields apart again, in the same order.
+///
+/// It is only ever given what a [`Packer`] made; of anything else it would make absent fields.
+pub(super) struct Unpacker<'r> {
+    rest: &'r [u8],
+    texts: [&'r str; REMEMBERED],
+    known: usize,
+}
+
+impl<'r> Unpacker<'r> {
+    pub(super) fn new(packed: &'r [u8]) -> Self {
+        Self { rest: packed, texts: [""; REMEMBERED], known: 0 }
+    }
+
+    fn number(&mut self) -> u64 {
+        let mut number = 0;
+        let mut shift = 0;
+        while let Some((byte, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if *byte < 0x80 || shift > 56 {
+                break;
+            }
+            shift += 7;
+        }
+        number
+    }
+
+    pub(super) fn text(&mut self) -> Option<&'r str> {
+        match self.number() {
+            ABSENT => None,
+            word @ WORD..BEFORE => WORDS.get((word - WORD) as usize).copied(),
+            before @ BEFORE..LENGTH => self.texts.get((before - BEFORE) as usize).copied(),
+            length => {
+                let (text, rest) = self.rest.split_at_checked((length - LENGTH) as usize)?;
+                self.rest = rest;
+                let text = str::from_utf8(text).ok()?;
+                if let Some(place) = self.texts.get_mut(self.known) {
+                    *place = text;
+                    self.known += 1;
+                }
+                Some(text)
+            }
+        }
+    }
+}
+
+impl Pack for Option<String> {
+    fn pack(&self, packer: &mut Packer) {
+        match self {
+            None => packer.number(ABSENT),
+            Some(text) => packer.text(text),
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        from.text().map(str::to_owned)
+    }
+}
+
+impl Pack for Option<bool> {
+    fn pack(&self, packer: &mut Packer) {
+        packer.number(self.map_or(0, |flag| 1 + u64::from(flag)));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        Some(from.number().checked_sub(1)? > 0)
+    }
+}
+
+/// Small numbers of either sign are short: 0, -1, 1, -2, 2 and so on.
+impl Pack for Option<i32> {
+    fn pack(&self, packer: &mut Packer) {
+        let folded = |number: i32| u64::from((number << 1 ^ number >> (i32::BITS - 1)).cast_unsigned());
+        packer.number(self.map_or(0, |number| 1 + folded(number)));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let folded = from.number().checked_sub(1)? as u32;
+        Some((folded >> 1).cast_signed() ^ -(folded & 1).cast_signed())
+    }
+}
+
+impl<T: Pack> Pack for Option<Vec<Option<T>>> {
+    fn pack(&self, packer: &mut Packer) {
+        packer.number(self.as_ref().map_or(0, |list| 1 + list.len() as u64));
+        for element in self.iter().flatten() {
+            element.is_some().then_some(true).pack(packer);
+            element.iter().for_each(|element| element.pack(packer));
+        }
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        let length = from.number().checked_sub(1)?;
+        Some((0..length).map(|_| Option::<bool>::unpack(from).map(|_| T::unpack(from))).collect())
+    }
+}
