@@ -160,6 +160,10 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_PROXY_PROTOCOL", value_name = "true|false")]
     pub(super) proxy_protocol: Option<Choice<bool>>,
 
+    /// Most requests under way at once on one connection of HTTP/2; 0 speaks no HTTP/2 to callers
+    #[arg(long, global = true, env = "SOUL_HTTP2_MAX_STREAMS", value_name = "N")]
+    pub(super) http2_max_streams: Option<AtLeast<0>>,
+
     /// Certificates by which the port speaks TLS, each a PEM file with its chain; several, repeated or with commas, for several host names
     #[arg(long, global = true, env = "SOUL_TLS_CERTIFICATE", value_name = "FILE", value_delimiter = ',')]
     #[serde(deserialize_with = "any_number")]
@@ -257,6 +261,7 @@ impl Area for GatewaySettings {
         tunnel_idle_timeout => config.tunnel_idle_timeout,
         trusted_proxies => config.trusted_proxies,
         proxy_protocol => config.proxy_protocol,
+        http2_max_streams => config.http2_max_streams,
         tls_certificate => config.tls_certificates,
         tls_key => config.tls_keys,
         stale_after => config.sync.stale_after,

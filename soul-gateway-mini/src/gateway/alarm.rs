@@ -6,6 +6,7 @@
 //! fall into one time limit, instead of a few times each.
 
 use std::{
+    ops::Deref,
     pin::Pin,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     task::Context,
@@ -67,6 +68,11 @@ impl Alarm {
         self.rung.store(false, Relaxed);
     }
 
+    /// Whether somebody waits.
+    pub(super) fn is_set(&self) -> bool {
+        self.deadline.load(Relaxed) != NEVER
+    }
+
     /// Whether the time that was set is over, or that of the whole request.
     pub(super) fn has_rung(&self) -> bool {
         self.rung.load(Relaxed) || self.is_over()
@@ -100,16 +106,20 @@ impl Alarm {
 }
 
 /// What wakes the task of a connection when the time of its [`Alarm`] is over.
-pub(super) struct Timer<'a> {
-    alarm: &'a Alarm,
+pub(super) struct Timer<A> {
+    alarm: A,
     sleep: Pin<Box<Sleep>>,
     /// For when it is armed, as the alarm counts; [`NEVER`] if it is not.
     armed: u64,
 }
 
-impl<'a> Timer<'a> {
-    pub(super) fn new(alarm: &'a Alarm) -> Self {
-        Self { alarm, sleep: Box::pin(sleep_until(alarm.origin)), armed: NEVER }
+impl<A: Deref<Target = Alarm>> Timer<A> {
+    pub(super) fn new(alarm: A) -> Self {
+        Self { sleep: Box::pin(sleep_until(alarm.origin)), alarm, armed: NEVER }
+    }
+
+    pub(super) fn alarm(&self) -> &A {
+        &self.alarm
     }
 
     /// To be called first when the task is polled: notes whether the time is over, and says whether it is just now.
@@ -120,7 +130,7 @@ impl<'a> Timer<'a> {
         self.armed = NEVER;
         let now = Instant::now();
         let mut rings = false;
-        let Alarm { deadline, rung, whole, over, .. } = self.alarm;
+        let Alarm { deadline, rung, whole, over, .. } = &*self.alarm;
         for (time, noted) in [(deadline, rung), (whole, over)] {
             let at = time.load(Relaxed);
             if at != NEVER && self.at(at) <= now {
@@ -158,7 +168,7 @@ mod tests {
     use super::*;
 
     /// Waits until it rings.
-    async fn rings(timer: &mut Timer<'_>) -> Duration {
+    async fn rings(timer: &mut Timer<&Alarm>) -> Duration {
         let began = Instant::now();
         poll_fn(|cx| {
             if timer.ring() {
@@ -172,7 +182,7 @@ mod tests {
     }
 
     /// What a poll of its task does to it that brings nothing.
-    async fn arm(timer: &mut Timer<'_>) {
+    async fn arm(timer: &mut Timer<&Alarm>) {
         poll_fn(|cx| {
             timer.arm(cx);
             Poll::Ready(())

@@ -66,6 +66,10 @@ pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
 /// How long a connection that changed its protocol may be silent; longer than the pings of common WebSocket servers.
 pub const DEFAULT_TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Requests at once on one connection of HTTP/2: more than the 100 that no sender should be held below (RFC 9113, section
+/// 6.5.2), and as in nginx.
+pub const DEFAULT_HTTP2_MAX_STREAMS: usize = 128;
+
 /// Threads that serve requests: one a core.
 pub const DEFAULT_THREADS: usize = 0;
 
@@ -139,6 +143,8 @@ pub struct GatewayConfig {
     pub trusted_proxies: Vec<Network>,
     /// Whether every connection begins with the PROXY protocol, version 1 or 2, as from a load balancer in front.
     pub proxy_protocol: bool,
+    /// Requests under way at once on one connection of HTTP/2; 0 speaks no HTTP/2 to callers.
+    pub http2_max_streams: usize,
     /// Certificates by which the port speaks TLS, each a PEM file with the chain behind it: the first for callers that name
     /// no host, the others for theirs. Empty is plain HTTP. The files are read again when they change.
     pub tls_certificates: Vec<PathBuf>,
@@ -195,6 +201,7 @@ impl Default for GatewayConfig {
             tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,
             trusted_proxies: Vec::new(),
             proxy_protocol: false,
+            http2_max_streams: DEFAULT_HTTP2_MAX_STREAMS,
             tls_certificates: Vec::new(),
             tls_keys: Vec::new(),
             tls_client_ca: None,
@@ -221,7 +228,11 @@ impl GatewayConfig {
     pub(super) fn caller_tls(&self) -> Option<TlsFiles> {
         let pairs: Vec<_> =
             self.tls_certificates.iter().cloned().zip(self.tls_keys.iter().cloned()).collect();
-        (!pairs.is_empty()).then(|| TlsFiles { pairs, client_ca: self.tls_client_ca.clone() })
+        (!pairs.is_empty()).then(|| TlsFiles {
+            pairs,
+            client_ca: self.tls_client_ca.clone(),
+            http2: self.http2_max_streams > 0,
+        })
     }
 
     /// Bytes of its body that a caller has to send in each pause it may make.

@@ -6,6 +6,7 @@ use http::HeaderValue;
 use soul_client::balance::java_ip_text;
 
 /// Who calls, prepared for all requests of one connection.
+#[derive(Clone)]
 pub(super) struct Peer {
     address: IpAddr,
     /// For `X-Forwarded-For`.

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::sleep;
 
 /// How long a head that is on its way may take to arrive after the server was told to stop.
-const GRACE: Duration = Duration::from_millis(250);
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
 /// Whether a connection has brought a whole request so far.
 ///

@@ -5,5 +5,5 @@ mod asked;
 mod patience;
 
 pub(crate) use accept::{Accepted, Acceptor, Places};
-pub(crate) use asked::Asked;
+pub(crate) use asked::{Asked, GRACE};
 pub(crate) use patience::Patience;

@@ -21,13 +21,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::{TlsError, TlsFiles, files::Contents};
+use super::{HTTP_1_1, HTTP_2, TlsError, TlsFiles, files::Contents};
 
 /// How often the files are looked at: whoever renews certificates leaves hours between the new one and the end of the old.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-
-/// The protocols that are spoken inside, the preferred one first.
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 
 /// TLS as the files say.
 #[derive(Debug)]
@@ -43,7 +40,8 @@ impl CallerTls {
     /// When a file cannot be read, or holds nothing that can be served.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let contents = files.read()?;
-        let (serving, seen) = (ArcSwap::from_pointee(server_config(&contents)?), contents.digest());
+        let (serving, seen) =
+            (ArcSwap::from_pointee(server_config(&contents, files.http2)?), contents.digest());
         Ok(Self { serving, seen: Mutex::new(seen), files })
     }
 
@@ -54,7 +52,7 @@ impl CallerTls {
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
         let contents = self.files.read()?;
         *self.seen() = contents.digest();
-        self.serving.store(Arc::new(server_config(&contents)?));
+        self.serving.store(Arc::new(server_config(&contents, self.files.http2)?));
         tracing::info!(certificates = self.files.pairs.len(), "serve the certificates in the files");
         Ok(())
     }
@@ -99,7 +97,7 @@ impl CallerTls {
 }
 
 /// Made anew with the certificates, and with it the key of tickets: who was let in by the old files is asked again.
-fn server_config(contents: &Contents<'_>) -> Result<ServerConfig, TlsError> {
+fn server_config(contents: &Contents<'_>, http2: bool) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let certificates = Certificates(contents.certified(&provider)?);
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -114,7 +112,9 @@ fn server_config(contents: &Contents<'_>) -> Result<ServerConfig, TlsError> {
         ),
     };
     let mut config = config.with_cert_resolver(Arc::new(certificates));
-    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    // The preferred one first.
+    let protocols: &[&[u8]] = if http2 { &[HTTP_2, HTTP_1_1] } else { &[HTTP_1_1] };
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
     Ok(config)
 }
@@ -150,7 +150,7 @@ mod tests {
         let pair = (folder.join("a.pem"), folder.join("a.key"));
         std::fs::write(&pair.0, cert.pem()).unwrap();
         std::fs::write(&pair.1, signing_key.serialize_pem()).unwrap();
-        TlsFiles { pairs: vec![pair], client_ca: None }
+        TlsFiles { pairs: vec![pair], client_ca: None, http2: true }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,3 +8,9 @@ mod files;
 pub(crate) use callers::CallerTls;
 pub use error::TlsError;
 pub(crate) use files::TlsFiles;
+
+/// The name of HTTP/2 in TLS.
+pub(crate) const HTTP_2: &[u8] = b"h2";
+
+/// The name of HTTP/1.1 in TLS.
+pub(crate) const HTTP_1_1: &[u8] = b"http/1.1";

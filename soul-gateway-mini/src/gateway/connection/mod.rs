@@ -1,34 +1,46 @@
-//! One caller's connection, from the first byte to the last. All of it is one task: reading requests, asking upstreams,
-//! writing answers, and the one timer for all of that.
+//! One caller's connection, from the first byte to the last.
 //!
-//! What comes before the first request, in this order: the PROXY protocol, where it is expected; TLS, where it is spoken.
+//! What comes before the first request, in this order: the PROXY protocol, where it is expected; TLS, where it is spoken, with a
+//! choice of protocol in it; else a look at the first bytes, which tell HTTP/2 from HTTP/1.1.
 
 mod ending;
 mod http1;
+mod http2;
+mod opening;
 
 use std::{
     net::IpAddr,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Context,
     time::Duration,
 };
 
 use hyper::server::conn::http1 as hyper_http1;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::server::TlsStream;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
+use self::opening::{Begun, Speaks};
 use super::{
-    GatewayConfig, alarm::Alarm, config::DEFAULT_MAX_HEADERS, forward::Tunnel, lane::Lane, peer::Peer,
+    GatewayConfig,
+    alarm::{Alarm, Timer},
+    config::DEFAULT_MAX_HEADERS,
+    forward::Tunnel,
+    lane::Lane,
+    peer::Peer,
     proxied,
 };
-use crate::tls::CallerTls;
+use crate::tls::{CallerTls, HTTP_2};
 
 /// What a connection may hold of bodies, beyond the longest head: a slow reader costs no more than that.
 const BUFFER: usize = 16 * 1024;
 
 /// How connections are served.
 pub(super) struct Serving {
-    http: hyper_http1::Builder,
+    http1: hyper_http1::Builder,
+    /// `None` speaks no HTTP/2.
+    http2: Option<http2::Limits>,
     body_idle_timeout: Duration,
     header_read_timeout: Duration,
     request_timeout: Duration,
@@ -39,17 +51,19 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn new(config: &GatewayConfig, tls: Option<Arc<CallerTls>>, drain: CancellationToken) -> Self {
-        let mut http = hyper_http1::Builder::new();
+        let mut http1 = hyper_http1::Builder::new();
         // The time is ours to watch, see `alarm`.
-        http.header_read_timeout(None)
+        http1
+            .header_read_timeout(None)
             .max_header_size(config.max_head_bytes)
             .max_buf_size(config.max_head_bytes.saturating_add(BUFFER));
         if config.max_headers != DEFAULT_MAX_HEADERS {
             // Told the number that is its own anyway, hyper clears three kilobytes for every request.
-            http.max_headers(config.max_headers);
+            http1.max_headers(config.max_headers);
         }
         Self {
-            http,
+            http1,
+            http2: http2::Limits::of(config),
             body_idle_timeout: config.body_idle_timeout,
             header_read_timeout: config.header_read_timeout,
             request_timeout: config.request_timeout,
@@ -92,7 +106,7 @@ impl Serving {
     }
 }
 
-/// What the requests of one connection have in common.
+/// What the requests of one connection have in common, one at a time: of HTTP/2, what one of them has.
 pub(super) struct Caller {
     pub(super) peer: Peer,
     /// Whether it speaks TLS.
@@ -106,6 +120,29 @@ pub(super) struct Caller {
 }
 
 impl Caller {
+    fn new(peer: Peer, lane: Arc<Lane>, serving: &Serving) -> Self {
+        Self {
+            peer,
+            secure: serving.tls.is_some(),
+            lane,
+            alarm: Arc::new(Alarm::new()),
+            header_read_timeout: serving.header_read_timeout,
+            request_timeout: serving.request_timeout,
+            tunnel: Mutex::default(),
+        }
+    }
+
+    /// The same caller, for one of several requests at a time, each with its own times.
+    fn again(&self) -> Self {
+        Self {
+            peer: self.peer.clone(),
+            lane: Arc::clone(&self.lane),
+            alarm: Arc::new(Alarm::new()),
+            tunnel: Mutex::default(),
+            ..*self
+        }
+    }
+
     /// A request begins: until the turn is dropped, the connection is not idle. Says also whether it may be served.
     pub(super) fn turn(&self) -> (Turn, bool) {
         self.alarm.busy(self.request_timeout);
@@ -138,14 +175,34 @@ impl Drop for Turn {
     }
 }
 
-/// A connection whose caller is known.
-struct Opened<S> {
-    stream: S,
-    peer: Peer,
-    /// Whether it is one of TLS.
-    secure: bool,
+/// What may end a connection while it waits: its time, and the end of the gateway.
+struct Watch<'p, 'd> {
+    timer: Timer<Arc<Alarm>>,
+    drained: Pin<&'p mut WaitForCancellationFuture<'d>>,
     lane: Arc<Lane>,
-    serving: Arc<Serving>,
+    listening: bool,
+    /// No more requests are to be taken.
+    ending: bool,
+}
+
+impl<'p, 'd> Watch<'p, 'd> {
+    /// From now on the caller has the time of a head for its first request.
+    fn new(caller: &Caller, drained: Pin<&'p mut WaitForCancellationFuture<'d>>) -> Self {
+        caller.alarm.idle(caller.header_read_timeout);
+        let (timer, lane) = (Timer::new(Arc::clone(&caller.alarm)), Arc::clone(&caller.lane));
+        Self { timer, drained, lane, listening: false, ending: false }
+    }
+
+    /// Whether it is just now that no more requests are to be taken.
+    fn drains(&mut self, cx: &mut Context<'_>) -> bool {
+        // Registered once; the token itself has a lock, which is not for every request.
+        if self.ending || self.listening && !self.lane.is_draining() {
+            return false;
+        }
+        self.listening = true;
+        self.ending = self.drained.as_mut().poll(cx).is_ready();
+        self.ending
+    }
 }
 
 /// Serves one caller to the end of its connection.
@@ -153,18 +210,41 @@ pub(super) async fn serve(mut stream: TcpStream, address: IpAddr, lane: Arc<Lane
     // Without it answers only get slower.
     let _ = stream.set_nodelay(true);
     let Some(address) = serving.caller(&mut stream, address).await else { return };
-    let opened = Opened { stream, peer: Peer::new(address), secure: false, lane, serving };
-    if opened.serving.tls.is_none() {
-        http1::serve(opened).await;
-    } else {
+    let caller = Caller::new(Peer::new(address), lane, &serving);
+    if caller.secure {
         // In memory of its own, which those without TLS do not take.
-        Box::pin(secure(opened)).await;
+        Box::pin(secure(stream, caller, &serving)).await;
+    } else {
+        plain(stream, caller, &serving).await;
+    }
+}
+
+/// Serves one without TLS.
+async fn plain(stream: TcpStream, caller: Caller, serving: &Serving) {
+    let drained = pin!(serving.drain.cancelled());
+    let mut watch = Watch::new(&caller, drained);
+    let begun = match &serving.http2 {
+        None => Some((Begun::unread(stream), Speaks::Http1)),
+        Some(_) => Begun::read(stream, &mut watch).await,
+    };
+    match (begun, &serving.http2) {
+        (Some((stream, Speaks::Http2)), Some(limits)) => {
+            Box::pin(http2::serve(stream, caller, limits, watch)).await;
+        }
+        (Some((stream, _)), _) => http1::serve(stream, &caller, serving, watch).await,
+        (None, _) => {}
     }
 }
 
 /// Serves one that begins with TLS.
-async fn secure(opened: Opened<TcpStream>) {
-    let Opened { stream, peer, lane, serving, .. } = opened;
-    let Some(stream) = serving.shake_hands(stream, &peer).await else { return };
-    http1::serve(Opened { stream, peer, secure: true, lane, serving }).await;
+async fn secure(stream: TcpStream, caller: Caller, serving: &Serving) {
+    let Some(stream) = serving.shake_hands(stream, &caller.peer).await else { return };
+    let drained = pin!(serving.drain.cancelled());
+    let watch = Watch::new(&caller, drained);
+    match &serving.http2 {
+        Some(limits) if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) => {
+            http2::serve(stream, caller, limits, watch).await;
+        }
+        _ => http1::serve(stream, &caller, serving, watch).await,
+    }
 }

@@ -6,6 +6,7 @@ mod bytes;
 mod endings;
 mod failures;
 mod hops;
+mod http2;
 mod life;
 mod peers;
 mod probing;
