@@ -23,6 +23,7 @@ pub(super) const LIVE: &[&str] = &[
     "gateway-check-timeout",
     "header-read-timeout",
     "host-header",
+    "http2-max-streams",
     "log-level",
     "max-body-bytes",
     "max-head-bytes",

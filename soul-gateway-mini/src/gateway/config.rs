@@ -228,11 +228,12 @@ impl GatewayConfig {
     pub(super) fn caller_tls(&self) -> Option<TlsFiles> {
         let pairs: Vec<_> =
             self.tls_certificates.iter().cloned().zip(self.tls_keys.iter().cloned()).collect();
-        (!pairs.is_empty()).then(|| TlsFiles {
-            pairs,
-            client_ca: self.tls_client_ca.clone(),
-            http2: self.http2_max_streams > 0,
-        })
+        (!pairs.is_empty()).then(|| TlsFiles { pairs, client_ca: self.tls_client_ca.clone() })
+    }
+
+    /// Whether HTTP/2 is spoken to callers.
+    pub(super) fn speaks_http2(&self) -> bool {
+        self.http2_max_streams > 0
     }
 
     /// Bytes of its body that a caller has to send in each pause it may make.

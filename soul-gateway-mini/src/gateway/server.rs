@@ -110,7 +110,8 @@ impl Gateway {
         if let GatewaySource::Admins(admins) = &source {
             check_admins(admins)?;
         }
-        let tls = config.caller_tls().map(CallerTls::open).transpose()?.map(Arc::new);
+        let tls = config.caller_tls().map(|files| CallerTls::open(files, config.speaks_http2()));
+        let tls = tls.transpose()?.map(Arc::new);
         let threads = if SPREADS { threads(&config) } else { 1 };
         let (local_addr, ports) = Port::take(config.listen, threads)
             .map_err(|source| listen_error(config.listen, "requests", source))?;
@@ -172,7 +173,10 @@ impl Gateway {
         let opened = Arc::new(opened);
         if let Some(tls) = tls.clone() {
             tasks.run(Arc::clone(&tls).watch());
-            reloads.add("certificates", move |_| Ok(tls.reload()?));
+            reloads.add("certificates", move |config| {
+                tls.offer_http2(config.speaks_http2());
+                Ok(tls.reload()?)
+            });
         }
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {

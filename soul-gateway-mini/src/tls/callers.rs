@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -30,6 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct CallerTls {
     files: TlsFiles,
+    /// Whether HTTP/2 is offered.
+    http2: AtomicBool,
     serving: ArcSwap<ServerConfig>,
     /// The contents looked at last, whether they could be served or not.
     seen: Mutex<[u8; 32]>,
@@ -38,11 +43,15 @@ pub(crate) struct CallerTls {
 impl CallerTls {
     /// # Errors
     /// When a file cannot be read, or holds nothing that can be served.
-    pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
+    pub(crate) fn open(files: TlsFiles, http2: bool) -> Result<Self, TlsError> {
         let contents = files.read()?;
-        let (serving, seen) =
-            (ArcSwap::from_pointee(server_config(&contents, files.http2)?), contents.digest());
-        Ok(Self { serving, seen: Mutex::new(seen), files })
+        let (serving, seen) = (ArcSwap::from_pointee(server_config(&contents, http2)?), contents.digest());
+        Ok(Self { files, http2: AtomicBool::new(http2), serving, seen: Mutex::new(seen) })
+    }
+
+    /// Whether HTTP/2 is offered, from the next reload on.
+    pub(crate) fn offer_http2(&self, offer: bool) {
+        self.http2.store(offer, Relaxed);
     }
 
     /// Reads the files again; connections from now on are shown what they hold. Blocks while it reads.
@@ -52,7 +61,7 @@ impl CallerTls {
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
         let contents = self.files.read()?;
         *self.seen() = contents.digest();
-        self.serving.store(Arc::new(server_config(&contents, self.files.http2)?));
+        self.serving.store(Arc::new(server_config(&contents, self.http2.load(Relaxed))?));
         tracing::info!(certificates = self.files.pairs.len(), "serve the certificates in the files");
         Ok(())
     }
@@ -150,13 +159,13 @@ mod tests {
         let pair = (folder.join("a.pem"), folder.join("a.key"));
         std::fs::write(&pair.0, cert.pem()).unwrap();
         std::fs::write(&pair.1, signing_key.serialize_pem()).unwrap();
-        TlsFiles { pairs: vec![pair], client_ca: None, http2: true }
+        TlsFiles { pairs: vec![pair], client_ca: None }
     }
 
     #[tokio::test(start_paused = true)]
     async fn files_that_changed_are_read_again_by_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let tls = Arc::new(CallerTls::open(write(folder.path())).unwrap());
+        let tls = Arc::new(CallerTls::open(write(folder.path()), true).unwrap());
         let watching = tokio::spawn(Arc::clone(&tls).watch());
         let first = tls.serving.load_full();
         tokio::time::sleep(LOOK_EVERY * 2).await;

@@ -30,8 +30,6 @@ pub(crate) struct TlsFiles {
     pub(crate) pairs: Vec<(PathBuf, PathBuf)>,
     /// Whose certificates callers must have, if they must have one.
     pub(crate) client_ca: Option<PathBuf>,
-    /// Whether HTTP/2 is offered to callers.
-    pub(crate) http2: bool,
 }
 
 /// The files as they were at one time.

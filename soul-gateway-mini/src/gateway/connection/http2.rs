@@ -62,7 +62,7 @@ impl Limits {
     /// `None` if HTTP/2 is not spoken.
     pub(super) fn of(config: &GatewayConfig) -> Option<Self> {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        (config.http2_max_streams > 0).then(|| Self {
+        config.speaks_http2().then(|| Self {
             streams: number(config.http2_max_streams),
             head: number(config.max_head_bytes),
             headers: config.max_headers,
