@@ -25,7 +25,9 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Alarm {
     origin: Instant,
-    /// Microseconds from `origin`.
+    /// When the clock was last read, in microseconds from `origin` as all numbers here. Reading it again costs more than
+    /// most of what is done in between.
+    seen: AtomicU64,
     deadline: AtomicU64,
     rung: AtomicBool,
     /// Until when the whole request may take, and whether it took longer.
@@ -39,6 +41,7 @@ impl Alarm {
     pub(super) fn new() -> Self {
         Self {
             origin: Instant::now(),
+            seen: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
             rung: AtomicBool::new(false),
             whole: AtomicU64::new(NEVER),
@@ -59,7 +62,23 @@ impl Alarm {
 
     /// Sets for how long is waited from now on; a time of zero is without an end.
     pub(super) fn set_pause(&self, limit: Duration) {
-        if limit.is_zero() { self.clear() } else { self.set(Instant::now() + limit) }
+        self.saw(Instant::now());
+        self.set_pause_seen(limit);
+    }
+
+    /// The same, from when the clock was last read on.
+    fn set_pause_seen(&self, limit: Duration) {
+        if limit.is_zero() {
+            return self.clear();
+        }
+        let limit = u64::try_from(limit.as_micros()).unwrap_or(NEVER);
+        self.deadline.store(self.seen.load(Relaxed).saturating_add(limit), Relaxed);
+        self.rung.store(false, Relaxed);
+    }
+
+    /// Notes what the clock says.
+    pub(super) fn saw(&self, now: Instant) {
+        self.seen.store(self.number(now), Relaxed);
     }
 
     /// Nobody waits.
@@ -83,21 +102,33 @@ impl Alarm {
         self.over.load(Relaxed)
     }
 
-    /// A request has come, which may take so long to the end of its answer; a time of zero is without an end.
-    pub(super) fn busy(&self, whole: Duration) {
+    /// A request has come: the connection itself waits for nothing any more.
+    pub(super) fn begin(&self) {
         self.idle.store(false, Relaxed);
         self.clear();
+    }
+
+    /// A request has come now, which may take so long to the end of its answer; a time of zero is without an end.
+    pub(super) fn busy(&self, now: Instant, whole: Duration) {
+        self.begin();
+        self.saw(now);
         if !whole.is_zero() {
-            self.whole.store(self.number(Instant::now() + whole), Relaxed);
+            self.whole.store(self.number(now + whole), Relaxed);
         }
     }
 
     /// The connection waits for its next request, for so long and no longer.
     pub(super) fn idle(&self, limit: Duration) {
+        self.saw(Instant::now());
+        self.idle_since_seen(limit);
+    }
+
+    /// The same, from when the clock was last read: at the end of an answer, which had it read.
+    pub(super) fn idle_since_seen(&self, limit: Duration) {
         self.idle.store(true, Relaxed);
         self.whole.store(NEVER, Relaxed);
         self.over.store(false, Relaxed);
-        self.set_pause(limit);
+        self.set_pause_seen(limit);
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -216,7 +247,7 @@ mod tests {
     async fn the_time_of_the_whole_request_counts_whatever_is_set_meanwhile() {
         let alarm = Alarm::new();
         let mut timer = Timer::new(&alarm);
-        alarm.busy(SECOND * 2);
+        alarm.busy(Instant::now(), SECOND * 2);
         alarm.set_pause(SECOND);
         rings(&mut timer).await;
         assert!(alarm.has_rung() && !alarm.is_over());

@@ -193,12 +193,6 @@ fn rest_from(raw_path: &str, at: usize) -> Cow<'_, str> {
     }
 }
 
-/// The request target for the upstream: a path and the query as sent, a bare `?` included.
-#[must_use]
-pub fn target(rest: &str, raw_query: Option<&str>) -> String {
-    raw_query.map_or_else(|| rest.to_owned(), |query| format!("{rest}?{query}"))
-}
-
 /// Soul's request context, as far as `post` conditions can ask for it; its fields are made when asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct SoulContext<'a> {
@@ -342,18 +336,6 @@ mod tests {
             assert_eq!((whole.context_path, &*whole.rest, whole.by), (None, "/a/b", PartedBy::Nothing));
         }
         assert_eq!(part("*", PathPrefix::Auto, None).unwrap().rest, "*");
-    }
-
-    #[test]
-    fn the_query_is_kept_to_the_byte() {
-        for (query, expected) in [
-            (None, "/x"),
-            (Some(""), "/x?"),
-            (Some("?x=1"), "/x??x=1"),
-            (Some("a&=x&b=%27"), "/x?a&=x&b=%27"),
-        ] {
-            assert_eq!(target("/x", query), expected);
-        }
     }
 
     #[test]

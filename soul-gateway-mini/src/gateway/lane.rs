@@ -27,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use super::{Requests, access::Lines, forward::Client};
 use crate::{
+    clock::{Clock, Moment},
     shard,
     sync::{CachedSnapshot, ConfigSync, Snapshot},
 };
@@ -45,6 +46,7 @@ pub(super) struct Lane {
     client: Arc<Client>,
     serving: Mutex<Serving>,
     lines: Lines,
+    clock: Clock,
     /// Requests under way, and how many may be.
     under_way: AtomicUsize,
     max_requests: AtomicUsize,
@@ -96,6 +98,7 @@ impl Lane {
             client: Arc::new(client),
             serving: Mutex::new(Serving { snapshot: sync.cached(), requests, held: Arc::clone(&held) }),
             lines,
+            clock: Clock::new(),
             under_way: AtomicUsize::new(0),
             max_requests: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
@@ -113,6 +116,11 @@ impl Lane {
     /// Its connections to upstreams.
     pub(super) fn client(&self) -> &Arc<Client> {
         &self.client
+    }
+
+    /// Reads the clock.
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// A request has come; says whether it may be served, or there are as many as may be.
@@ -161,6 +169,7 @@ impl Lane {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
+            self.clock.adjust();
             self.client.sweep();
             self.lines.flush();
             drop(self.held());

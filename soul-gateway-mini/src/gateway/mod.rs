@@ -50,12 +50,13 @@ mod refresh;
 mod reload;
 mod respond;
 mod server;
+mod spare;
 mod status;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
-use http::{Method, Request, Response, Version, header::HOST, request, uri::Scheme};
-use hyper::body::Incoming;
+use http::{Method, Response, Version, request, uri::Scheme};
+use hyper::{body::Incoming, upgrade::OnUpgrade};
 
 pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
 pub use error::GatewayError;
@@ -69,7 +70,7 @@ use self::{
     connection::Caller,
     context::PathPrefix,
     error::Refusal,
-    forward::{AnswerBody, Forwarder, Outbound},
+    forward::{AnswerBody, Forwarder, Outbound, RequestTarget, Said},
     peer::Peer,
     plugin::{context_path, divide},
     respond::Record,
@@ -114,60 +115,66 @@ impl Requests {
     }
 
     /// Answers one request, whatever happens.
-    async fn answer(request: Request<Incoming>, caller: &Caller) -> Response<AnswerBody> {
+    async fn answer(
+        mut head: request::Parts,
+        body: Incoming,
+        caller: &Caller,
+    ) -> Result<Response<AnswerBody>, Infallible> {
+        let came = caller.lane.now();
         let held = caller.lane.held();
         let requests = held.requests();
-        let (turn, served) = caller.turn();
-        let mut record = Record::start(&request, caller, &requests.unmatched);
+        let (turn, served) = caller.turn(came.at);
+        let upgrade = head.extensions.remove();
+        let mut record = Record::start(&head, caller, &requests.unmatched, came);
         let outcome = if served {
-            requests.serve(held.snapshot(), request, caller, &mut record).await
+            requests.serve(held.snapshot(), &head, body, upgrade, &mut record).await
         } else {
             Err(Refusal::Overloaded)
         };
-        respond::finish(outcome, record, requests.error_status).map(|body| body.during(turn))
+        let mut response = respond::finish(outcome, record, requests.error_status);
+        response.body_mut().lasts(turn);
+        spare::give_back(head.headers);
+        Ok(response)
     }
 
-    async fn serve<'s>(
-        &'s self,
-        snapshot: Option<&'s Snapshot>,
-        request: Request<Incoming>,
-        caller: &'s Caller,
-        record: &mut Record<'s>,
+    async fn serve<'r>(
+        &'r self,
+        snapshot: Option<&'r Snapshot>,
+        head: &'r request::Parts,
+        body: Incoming,
+        upgrade: Option<OnUpgrade>,
+        record: &mut Record<'r>,
     ) -> Result<Response<AnswerBody>, Refusal> {
         let snapshot = snapshot.ok_or(Refusal::NotReady)?;
-        let (head, body) = accept(request)?;
+        let (caller, came) = (record.caller(), record.came());
+        let said = accept(head)?;
         let behind = proxied::behind(&self.trusted_proxies, caller.peer.address(), &head.headers);
         let behind = behind.map(Peer::new);
         let peer = behind.as_ref().unwrap_or(&caller.peer);
         record.address(peer.address());
         let (selector, rule, target) = {
-            let parted = context_path::execute(snapshot, &head, peer, self.resolver, self.path_prefix)?;
-            let context = plugin::soul_context(&head, Some(&parted));
-            let view = plugin::view(&head, peer, self.resolver, &context);
+            let parted = context_path::execute(snapshot, head, peer, self.resolver, self.path_prefix)?;
+            let context = plugin::soul_context(head, Some(&parted));
+            let view = plugin::view(head, peer, self.resolver, &context);
             let selector = record.selector(divide::selector(snapshot, &view)?);
             let rule = record.rule(divide::rule(selector, &view)?);
-            (selector, rule, context::target(&parted.rest, head.uri.query()))
+            (selector, rule, RequestTarget::new(&parted.rest, &head.uri))
         };
-        let candidates = divide::pick(selector, rule, peer.key())?;
-        forward::send(
-            &self.forwarder,
-            Outbound::new(head, body, target),
-            caller,
-            peer,
-            candidates,
-            record.tally(),
-        )
-        .await
+        // What the caller wrote always passes.
+        let target = target.ok_or(Refusal::NotDivided("the configured path is none that can be sent"))?;
+        let candidates = divide::pick(selector, rule, peer.key(), came)?;
+        let outbound = Outbound { head, said, body, upgrade, target };
+        forward::send(&self.forwarder, outbound, caller, peer, candidates, record.tally(), came).await
     }
 }
 
-/// Parts a request that may be forwarded.
-fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refusal> {
-    let (head, body) = request.into_parts();
+/// Whether a request may be forwarded, and what its headers say.
+fn accept(head: &request::Parts) -> Result<Said<'_>, Refusal> {
     if head.method == Method::CONNECT {
         return Err(Refusal::Malformed("`CONNECT` is not served"));
     }
-    if !forward::is_plainly_framed(&head.headers) {
+    let said = Said::by(&head.headers);
+    if !said.plainly_framed {
         return Err(Refusal::Malformed("the only transfer coding understood is `chunked`, once"));
     }
     let whole = head.method == Method::OPTIONS && head.uri.path() == "*";
@@ -180,15 +187,14 @@ fn accept(request: Request<Incoming>) -> Result<(request::Parts, Incoming), Refu
     if head.uri.authority().is_some_and(|authority| !host::is_plain(authority)) {
         return Err(Refusal::Malformed("the address in the request line is not that of a host"));
     }
-    let mut hosts = head.headers.get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) if !host::is_host(host.as_bytes()) => {
+    match said.host {
+        _ if said.several_hosts => Err(Refusal::Malformed("there is more than one `Host`")),
+        Some(host) if !host::is_host(host.as_bytes()) => {
             Err(Refusal::Malformed("`Host` is neither a name nor an address"))
         }
-        (_, Some(_)) => Err(Refusal::Malformed("there is more than one `Host`")),
         // RFC 9112, section 3.2: of HTTP/1.1, also when the request line has the host.
-        (None, None) if head.version == Version::HTTP_11 => Err(Refusal::Malformed("there is no `Host`")),
-        _ => Ok((head, body)),
+        None if head.version == Version::HTTP_11 => Err(Refusal::Malformed("there is no `Host`")),
+        _ => Ok(said),
     }
 }
 

@@ -1,13 +1,15 @@
 //! What callers are told: the only place that chooses statuses and words for the gateway's own answers.
 
-use std::{fmt, io, net::IpAddr, time::Instant};
+use std::{fmt, io, net::IpAddr};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Request, Response, StatusCode, Uri,
+    HeaderValue, Response, StatusCode, Uri,
     header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER},
+    request,
 };
 use soul_client::wire::soul::SoulResult;
+use tokio::time::Instant;
 
 use super::{
     ACCESS_LOG,
@@ -18,7 +20,7 @@ use super::{
     forward::{AnswerBody, CallerFault, Tally},
     plugin::divide::{Rule, Selector},
 };
-use crate::{causes::chain, sync::StatusStats};
+use crate::{causes::chain, clock::Moment, sync::StatusStats};
 
 /// Soul's codes and words for them (specification, section 8).
 const PARAM_ERROR: (i32, &str) = (-100, "Your parameter error, please check the relevant documentation!");
@@ -39,35 +41,47 @@ const TOO_MANY_REQUESTS: (i32, &str) = (429, "You have been restricted, please t
 const INTERNAL: (i32, &str) = (500, "Internal Server Error");
 
 /// What is told of a request when it is over: one access line and its counters, for every request.
-pub(super) struct Record<'s> {
-    started: Instant,
-    selector: Option<&'s Selector>,
-    rule: Option<&'s Rule>,
-    unmatched: &'s StatusStats,
-    tally: Tally,
-    caller: &'s Caller,
+pub(super) struct Record<'r> {
+    came: Moment,
+    head: &'r request::Parts,
+    selector: Option<&'r Selector>,
+    rule: Option<&'r Rule>,
+    unmatched: &'r StatusStats,
+    tally: Tally<'r>,
+    caller: &'r Caller,
     /// Who asked, as far as it is known.
     address: IpAddr,
-    /// What was asked for, if that is to be logged.
-    asked: Option<(Method, Uri)>,
     told: bool,
 }
 
-impl<'s> Record<'s> {
-    pub(super) fn start<B>(request: &Request<B>, caller: &'s Caller, unmatched: &'s StatusStats) -> Self {
-        let asked =
-            caller.lane.lines().are_wanted().then(|| (request.method().clone(), request.uri().clone()));
+impl<'r> Record<'r> {
+    pub(super) fn start(
+        head: &'r request::Parts,
+        caller: &'r Caller,
+        unmatched: &'r StatusStats,
+        came: Moment,
+    ) -> Self {
         Self {
-            started: Instant::now(),
+            came,
+            head,
             selector: None,
             rule: None,
             unmatched,
             tally: Tally::default(),
             caller,
             address: caller.peer.address(),
-            asked,
             told: false,
         }
+    }
+
+    /// When the request came.
+    pub(super) fn came(&self) -> Moment {
+        self.came
+    }
+
+    /// On whose connection.
+    pub(super) fn caller(&self) -> &'r Caller {
+        self.caller
     }
 
     /// Notes who asked, from behind the other end of the connection.
@@ -76,24 +90,26 @@ impl<'s> Record<'s> {
     }
 
     /// Notes the selector that took the request.
-    pub(super) fn selector(&mut self, selector: &'s Selector) -> &'s Selector {
+    pub(super) fn selector(&mut self, selector: &'r Selector) -> &'r Selector {
         self.selector = Some(selector);
         selector
     }
 
     /// Notes the rule that took the request.
-    pub(super) fn rule(&mut self, rule: &'s Rule) -> &'s Rule {
+    pub(super) fn rule(&mut self, rule: &'r Rule) -> &'r Rule {
         self.rule = Some(rule);
         rule
     }
 
-    pub(super) fn tally(&mut self) -> &mut Tally {
+    pub(super) fn tally(&mut self) -> &mut Tally<'r> {
         &mut self.tally
     }
 
     fn tell(&mut self, status: StatusCode) {
         self.told = true;
-        let took = self.started.elapsed();
+        let now = self.tally.answered.unwrap_or_else(Instant::now);
+        self.caller.alarm.saw(now);
+        let took = now.saturating_duration_since(self.came.at);
         match (self.selector, self.rule) {
             (_, Some(rule)) => rule.payload().stats.count(status),
             (Some(selector), None) => selector.payload().stats().without_rule.count(status),
@@ -102,31 +118,33 @@ impl<'s> Record<'s> {
         if let Some(selector) = self.selector {
             selector.payload().stats().durations.observe(took);
         }
-        if let Some((method, uri)) = &self.asked {
-            self.caller.lane.lines().add(&Entry {
+        let lines = self.caller.lane.lines();
+        if lines.are_wanted() {
+            lines.add(&Entry {
                 peer: self.address,
-                method,
-                uri,
+                method: &self.head.method,
+                uri: &self.head.uri,
                 status,
                 selector: self.selector.map(Selector::name),
                 rule: self.rule.map(Rule::name),
-                upstream: self.tally.upstream.as_deref(),
+                upstream: self.tally.upstream,
                 retries: self.tally.retries,
                 elapsed: took,
             });
         }
-        tracing::debug!(target: ACCESS_LOG, status = status.as_u16(), "{}", Line(&self.tally));
+        tracing::debug!(target: ACCESS_LOG, status = status.as_u16(), "{}", Line(&self.tally, &self.head.uri));
     }
 }
 
 /// Soul's words for a request that an upstream was asked for.
-struct Line<'t>(&'t Tally);
+struct Line<'r>(&'r Tally<'r>, &'r Uri);
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { upstream, target, allowed, .. } = self.0;
+        let Self(Tally { upstream, target, allowed, .. }, asked) = self;
         match (upstream, target) {
             (Some(upstream), Some(target)) => {
+                let target = target.text(asked);
                 write!(f, "The request urlPath is http://{upstream}{target}, retryTimes is {allowed}")
             }
             _ => f.write_str("The request was not forwarded"),

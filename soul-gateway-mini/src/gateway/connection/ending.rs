@@ -166,7 +166,7 @@ mod tests {
         let (mut near, mut far, alarm, _) = pair();
         far.write_all(b"ask").await.unwrap();
         far.shutdown().await.unwrap();
-        alarm.busy(Duration::ZERO);
+        alarm.begin();
         let mut asked = [0; 8];
         assert_eq!(near.read(&mut asked).await.unwrap(), 3, "what it said before is heard at once");
         assert!(about(HALF_CLOSED_FOR).contains(&took(near.read(&mut asked)).await));
@@ -180,7 +180,7 @@ mod tests {
     async fn who_takes_its_answer_is_there() {
         let (near, mut far, alarm, _) = pair();
         far.shutdown().await.unwrap();
-        alarm.busy(Duration::ZERO);
+        alarm.begin();
         let (mut reader, mut writer) = tokio::io::split(near);
         let answer = async {
             for _ in 0..10 {

@@ -1,6 +1,6 @@
 //! A connection that speaks HTTP/1.1: all of it is one task, and one request at a time.
 
-use std::{convert::Infallible, future::poll_fn, pin::pin, sync::Arc, task::Poll};
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use http::Request;
 use hyper::{
@@ -33,8 +33,9 @@ where
         asked.note();
         sending.note(!request.body().is_end_stream());
         // Now, and not when the answer is first asked for: an end of the caller's side may be seen in between.
-        caller.alarm.busy(serving.request_timeout);
-        async move { Ok::<_, Infallible>(Requests::answer(request, caller).await) }
+        caller.alarm.begin();
+        let (head, body) = request.into_parts();
+        Requests::answer(head, body, caller)
     });
     let mut connection = pin!(serving.http1.serve_connection(io, service).with_upgrades());
     if watch.ending {

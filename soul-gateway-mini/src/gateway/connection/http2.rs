@@ -177,7 +177,7 @@ impl Streams {
     fn begin(this: &Arc<Self>) -> Arc<Stream> {
         this.open.fetch_add(1, Relaxed);
         this.asked.store(true, Relaxed);
-        this.caller.alarm.busy(Duration::ZERO);
+        this.caller.alarm.begin();
         let stream = Arc::new(Stream {
             caller: this.caller.again(),
             answered: AtomicBool::new(false),
@@ -219,7 +219,11 @@ struct Stream {
 impl Stream {
     async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
         let response = match as_of_http1(request, self.streams.limits.headers) {
-            Some(request) => Requests::answer(request, &self.caller).await,
+            Some(request) => {
+                let (head, body) = request.into_parts();
+                let Ok(response) = Requests::answer(head, body, &self.caller).await;
+                response
+            }
             None => {
                 let mut refused = Response::new(AnswerBody::whole(Bytes::new()));
                 *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

@@ -17,7 +17,10 @@ use std::{
 };
 
 use hyper::server::conn::http1 as hyper_http1;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout},
+};
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -144,8 +147,8 @@ impl Caller {
     }
 
     /// A request begins: until the turn is dropped, the connection is not idle. Says also whether it may be served.
-    pub(super) fn turn(&self) -> (Turn, bool) {
-        self.alarm.busy(self.request_timeout);
+    pub(super) fn turn(&self, now: Instant) -> (Turn, bool) {
+        self.alarm.busy(now, self.request_timeout);
         let served = self.lane.count_in();
         let (lane, alarm) = (Arc::clone(&self.lane), Arc::clone(&self.alarm));
         (Turn { lane, alarm, then: self.header_read_timeout }, served)
@@ -171,7 +174,7 @@ pub(super) struct Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         self.lane.count_out();
-        self.alarm.idle(self.then);
+        self.alarm.idle_since_seen(self.then);
     }
 }
 

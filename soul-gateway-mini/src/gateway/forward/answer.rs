@@ -3,18 +3,18 @@
 //! An upstream is trusted no more than a caller: what could be read in two ways is refused (RFC 9112, sections 6 and 11),
 //! and the caller gets a message of ours with the upstream's status, headers and bytes, never its text as it came.
 
-use std::mem::MaybeUninit;
+use std::{mem::MaybeUninit, ops::Range};
 
 use bytes::{Bytes, BytesMut};
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{CONNECTION, CONTENT_LENGTH, UPGRADE},
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{CONTENT_LENGTH, UPGRADE},
 };
 use hyper::ext::ReasonPhrase;
 
 use super::{
     framing::{self, Framing},
-    headers,
+    headers::Role,
 };
 
 /// Header lines an upstream may answer with.
@@ -24,13 +24,30 @@ const MAX_HEADERS: usize = 256;
 pub(super) const MAX_HEAD: usize = 128 * 1024;
 
 /// What an upstream says before its body.
+#[derive(Debug, Default)]
 pub(super) struct Head {
-    pub(super) response: Response<()>,
+    pub(super) status: StatusCode,
+    /// Other words than the usual ones for the status.
+    pub(super) reason: Option<ReasonPhrase>,
+    pub(super) headers: HeaderMap,
     pub(super) framing: Framing,
     /// Whether the connection may carry another request.
     pub(super) keep: bool,
     /// The protocol it changes to, with status 101.
     pub(super) switches: bool,
+}
+
+/// One line of the head that came last. Upstreams name the same headers again and again, and a name that stood in the same
+/// place before need not be read anew.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Its name as it was written.
+    text: Box<str>,
+    name: HeaderName,
+    /// Where its value is.
+    value: Range<usize>,
+    /// Whether the caller gets it.
+    passes: bool,
 }
 
 /// Why what came is no answer.
@@ -51,26 +68,34 @@ pub(in crate::gateway) enum Unreadable {
 }
 
 /// What the beginning of `input` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// More has to come.
     Partial,
     /// An interim answer, taken out of `input`; another one follows.
     Interim,
     /// The answer, taken out of `input`.
-    Final(Box<Head>),
+    Final,
 }
 
 /// Reads a head from the beginning of `input`.
 ///
 /// - `method`: of the request, since there is no body behind the head of an answer to HEAD, whatever it says.
+/// - `lines`: those of the last head on the same connection.
+/// - `head`: where a final one is written; its headers are empty before.
 ///
 /// # Errors
 /// When what came is no answer, or one that could be read in two ways.
-pub(super) fn parse(input: &mut BytesMut, method: &Method) -> Result<Parsed, Unreadable> {
-    let mut lines = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+pub(super) fn parse(
+    input: &mut BytesMut,
+    method: &Method,
+    lines: &mut Vec<Line>,
+    head: &mut Head,
+) -> Result<Parsed, Unreadable> {
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut answer = httparse::Response::new(&mut []);
     let parsed =
-        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut answer, input, &mut lines);
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut answer, input, &mut fields);
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD => length,
         Ok(httparse::Status::Partial) if input.len() <= MAX_HEAD => return Ok(Parsed::Partial),
@@ -79,62 +104,55 @@ pub(super) fn parse(input: &mut BytesMut, method: &Method) -> Result<Parsed, Unr
         Err(_) => return Err(Unreadable::NotHttp),
     };
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Unreadable::NotHttp)?;
-    if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+    head.switches = status == StatusCode::SWITCHING_PROTOCOLS;
+    if status.is_informational() && !head.switches {
         drop(input.split_to(length));
         return Ok(Parsed::Interim);
     }
-    let switches = status == StatusCode::SWITCHING_PROTOCOLS;
-    let http_11 = answer.version == Some(1);
-    let hop = Hop::read(answer.headers)?;
-    let framing = framing::of_answer(method, status, http_11, hop.chunked, hop.length)?;
-    // The places of names and values: the head becomes one piece of memory that all values share. What is empty may
-    // be anywhere in memory.
-    let base = input.as_ptr().addr();
-    let place = |part: &[u8]| {
-        let start = if part.is_empty() { 0 } else { part.as_ptr().addr().saturating_sub(base) };
-        start..start + part.len()
-    };
+    head.status = status;
     let reason = answer.reason.filter(|r| !r.is_empty() && Some(*r) != status.canonical_reason());
-    let reason = reason.map(|reason| place(reason.as_bytes()));
-    let mut names = [const { (0..0, 0..0) }; 32];
-    let mut more = Vec::new();
-    let count = answer.headers.len();
-    for (index, line) in answer.headers.iter().enumerate() {
-        let places = (place(line.name.as_bytes()), place(line.value));
-        match names.get_mut(index) {
-            Some(slot) => *slot = places,
-            None => more.push(places),
+    head.reason = reason.and_then(|r| ReasonPhrase::try_from(Bytes::copy_from_slice(r.as_bytes())).ok());
+    let http_11 = answer.version == Some(1);
+    let hop = Hop::read(answer.headers, input.as_ptr().addr(), head.switches, lines)?;
+    head.framing = framing::of_answer(method, status, http_11, hop.chunked, hop.length)?;
+    head.keep = (if http_11 { !hop.close } else { hop.keep_alive && !hop.close })
+        && !(hop.chunked && hop.length.is_some())
+        && head.framing != Framing::Close;
+    // One piece of memory that all values share.
+    let text = input.split_to(length).freeze();
+    head.headers.reserve(lines.len());
+    for line in lines.iter().filter(|line| line.passes) {
+        let value = HeaderValue::from_maybe_shared(text.slice(line.value.clone()));
+        head.headers.append(line.name.clone(), value.map_err(|_| Unreadable::NotHttp)?);
+    }
+    if let (true, Some(length)) = (hop.repeated_length && !hop.chunked, hop.length) {
+        head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    Ok(Parsed::Final)
+}
+
+impl Line {
+    /// Reads the line at `index`, taking its name from the one that was there, if that is the same.
+    ///
+    /// - `base`: where in memory the head begins.
+    fn read<'l>(
+        lines: &'l mut Vec<Self>,
+        index: usize,
+        field: &httparse::Header<'_>,
+        base: usize,
+    ) -> Result<&'l mut Self, Unreadable> {
+        // What is empty may be anywhere in memory.
+        let start = if field.value.is_empty() { 0 } else { field.value.as_ptr().addr().saturating_sub(base) };
+        let value = start..start + field.value.len();
+        if lines.get(index).is_none_or(|line| *line.text != *field.name) {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Unreadable::NotHttp)?;
+            lines.truncate(index);
+            lines.push(Self { text: field.name.into(), name, value: 0..0, passes: true });
         }
+        let line = lines.get_mut(index).ok_or(Unreadable::NotHttp)?;
+        line.value = value;
+        Ok(line)
     }
-    let head = input.split_to(length).freeze();
-    let lines = names.iter().take(count).chain(&more);
-    let mut map = HeaderMap::with_capacity(count);
-    for (name, value) in lines {
-        let name = HeaderName::from_bytes(&head[name.clone()]).map_err(|_| Unreadable::NotHttp)?;
-        if hop.ends(&name) && !(switches && name == UPGRADE)
-            || name == CONTENT_LENGTH && (hop.chunked || map.contains_key(CONTENT_LENGTH))
-        {
-            continue;
-        }
-        let value =
-            HeaderValue::from_maybe_shared(head.slice(value.clone())).map_err(|_| Unreadable::NotHttp)?;
-        map.append(name, value);
-    }
-    if let (true, Some(length)) = (hop.repeated_length, hop.length) {
-        map.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    }
-    let mut response = Response::new(());
-    *response.status_mut() = status;
-    *response.headers_mut() = map;
-    if let Some(reason) = reason
-        && let Ok(reason) = ReasonPhrase::try_from(Bytes::copy_from_slice(&head[reason]))
-    {
-        response.extensions_mut().insert(reason);
-    }
-    let keep = (if http_11 { !hop.close } else { hop.keep_alive && !hop.close })
-        && !hop.length_and_coding
-        && framing != Framing::Close;
-    Ok(Parsed::Final(Box::new(Head { response, framing, keep, switches })))
 }
 
 /// What a head says about this one connection and the body.
@@ -146,21 +164,32 @@ struct Hop {
     length: Option<u64>,
     /// The length was given more than once, in several lines or as a list.
     repeated_length: bool,
-    length_and_coding: bool,
     /// Names in `Connection` that are not headers of one connection anyway.
     named: Vec<HeaderName>,
 }
 
 impl Hop {
-    fn read(lines: &[httparse::Header<'_>]) -> Result<Self, Unreadable> {
+    /// Reads all lines and decides which of them pass.
+    fn read(
+        fields: &[httparse::Header<'_>],
+        base: usize,
+        switches: bool,
+        lines: &mut Vec<Line>,
+    ) -> Result<Self, Unreadable> {
         let mut hop = Self::default();
-        for line in lines {
-            match line.name.len() {
-                10 if line.name.eq_ignore_ascii_case("connection") => hop.connection(line.value),
-                14 if line.name.eq_ignore_ascii_case("content-length") => hop.content_length(line.value)?,
-                17 if line.name.eq_ignore_ascii_case("transfer-encoding") => {
+        for (index, field) in fields.iter().enumerate() {
+            let line = Line::read(lines, index, field, base)?;
+            let role = Role::of(&line.name);
+            line.passes = !role.is_of_one_hop() || role == Role::Upgrade && switches;
+            match role {
+                Role::Connection => hop.connection(field.value),
+                Role::Length => {
+                    line.passes = hop.length.is_none();
+                    hop.content_length(field.value)?;
+                }
+                Role::Coding => {
                     // More than one coding, or `chunked` twice, would have to be undone in turn.
-                    if hop.chunked || !line.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    if hop.chunked || !field.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
                         return Err(Unreadable::Coding);
                     }
                     hop.chunked = true;
@@ -168,7 +197,13 @@ impl Hop {
                 _ => {}
             }
         }
-        hop.length_and_coding = hop.chunked && hop.length.is_some();
+        lines.truncate(fields.len());
+        if hop.chunked || !hop.named.is_empty() {
+            for line in lines {
+                let named = hop.named.contains(&line.name) && !(switches && line.name == UPGRADE);
+                line.passes &= !(named || hop.chunked && line.name == CONTENT_LENGTH);
+            }
+        }
         Ok(hop)
     }
 
@@ -197,23 +232,22 @@ impl Hop {
         }
         Ok(())
     }
-
-    /// Whether a header ends at the gateway.
-    fn ends(&self, name: &HeaderName) -> bool {
-        headers::is_of_one_hop(name) || *name == CONNECTION || self.named.contains(name)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Reads a head behind the head of another answer.
+    fn read_after(lines: &mut Vec<Line>, text: &str) -> Result<(Head, BytesMut), Unreadable> {
+        let (mut input, mut head) = (BytesMut::from(text), Head::default());
+        let parsed = parse(&mut input, &Method::GET, lines, &mut head)?;
+        assert_eq!(parsed, Parsed::Final, "no final answer: {text:?}");
+        Ok((head, input))
+    }
+
     fn read(text: &str) -> Result<(Head, BytesMut), Unreadable> {
-        let mut input = BytesMut::from(text);
-        match parse(&mut input, &Method::GET)? {
-            Parsed::Final(head) => Ok((*head, input)),
-            Parsed::Partial | Parsed::Interim => panic!("no final answer: {text:?}"),
-        }
+        read_after(&mut Vec::new(), text)
     }
 
     fn refused(text: &str) -> Unreadable {
@@ -224,29 +258,43 @@ mod tests {
     fn a_head_is_taken_out_of_what_came_and_the_body_stays() {
         let (head, rest) =
             read("HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 2\r\nx-a: 2\r\n\r\nhi").unwrap();
-        let values: Vec<_> =
-            head.response.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect();
+        let values: Vec<_> = head.headers.get_all("x-a").iter().map(HeaderValue::as_bytes).collect();
         assert_eq!((values, &rest[..]), (vec![&b"1"[..], b"2"], &b"hi"[..]));
         assert_eq!((head.framing, head.keep), (Framing::Length(2), true));
         let many: String = (0..200).map(|i| format!("x-{i}: {i}\r\n")).collect();
         let (head, _) = read(&format!("HTTP/1.1 204 No Content\r\n{many}\r\n")).unwrap();
-        assert_eq!(
-            (head.response.headers().len(), &head.response.headers()["x-199"]),
-            (200, &"199".parse().unwrap())
-        );
+        assert_eq!((head.headers.len(), &head.headers["x-199"]), (200, &"199".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_head_is_read_the_same_whatever_came_before() {
+        let heads = [
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 2\r\nX-B: 3\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nx-a: 11\r\nconnection: x-b\r\nX-B: 3\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\nConnection: upgrade\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\nUpgrade: a\r\n\r\n",
+        ];
+        let mut lines = Vec::new();
+        for (first, second) in heads.iter().flat_map(|first| heads.iter().map(move |second| (first, second)))
+        {
+            read_after(&mut lines, first).unwrap();
+            let (after, alone) = (read_after(&mut lines, second).unwrap().0, read(second).unwrap().0);
+            assert_eq!(format!("{after:?}"), format!("{alone:?}"), "{first:?}");
+        }
     }
 
     #[test]
     fn what_is_empty_is_no_trouble() {
         let (head, _) = read("HTTP/1.1 200\r\nX-A:\r\nX-B: \r\nContent-Length: 0\r\n\r\n").unwrap();
-        let headers = head.response.headers();
+        let headers = &head.headers;
         assert_eq!(
             (&headers["x-a"], &headers["x-b"], headers.len()),
             (&"".parse().unwrap(), &"".parse().unwrap(), 3)
         );
-        assert!(
-            read("HTTP/1.1 299 \r\nContent-Length: 0\r\n\r\n").unwrap().0.response.extensions().is_empty()
-        );
+        let (head, _) = read("HTTP/1.1 299 \r\nContent-Length: 0\r\n\r\n").unwrap();
+        assert!(head.reason.is_none());
     }
 
     #[test]
@@ -263,7 +311,7 @@ mod tests {
         ] {
             let (head, _) = read(text).unwrap();
             assert_eq!(head.keep, keep, "{text:?}");
-            assert!(!head.response.headers().contains_key(CONNECTION));
+            assert!(!head.headers.contains_key("connection"));
         }
     }
 
@@ -299,8 +347,7 @@ mod tests {
     #[test]
     fn interim_answers_are_passed_over() {
         let mut input = BytesMut::from("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 2");
-        let parsed = parse(&mut input, &Method::GET).unwrap();
-        assert!(matches!(parsed, Parsed::Interim));
-        assert!(matches!(parse(&mut input, &Method::GET).unwrap(), Parsed::Partial));
+        let mut next = || parse(&mut input, &Method::GET, &mut Vec::new(), &mut Head::default()).unwrap();
+        assert_eq!((next(), next()), (Parsed::Interim, Parsed::Partial));
     }
 }

@@ -11,6 +11,7 @@ use std::{
 
 use bytes::{Buf as _, Bytes};
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::{
     answer::Unreadable,
@@ -64,8 +65,8 @@ impl AnswerBody {
     }
 
     /// The connection is not idle until this body has ended.
-    pub(in crate::gateway) fn during(self, turn: Turn) -> Self {
-        Self { _turn: Some(turn), ..self }
+    pub(in crate::gateway) fn lasts(&mut self, turn: Turn) {
+        self._turn = Some(turn);
     }
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Downloading {
     lease: Option<Lease>,
     rest: Rest,
     /// What the upstream has not taken yet of the request, which it answered early.
-    upload: Option<Upload>,
+    upload: Option<Box<Upload>>,
     /// Whether the connection may carry another request afterwards.
     keep: bool,
     pause: Duration,
@@ -99,7 +100,7 @@ impl Downloading {
         lease: Lease,
         framing: Framing,
         keep: bool,
-        upload: Option<Upload>,
+        upload: Option<Box<Upload>>,
         pause: Duration,
         alarm: Arc<Alarm>,
         in_flight: InFlight,
@@ -112,22 +113,6 @@ impl Downloading {
         };
         let lease = Some(lease);
         Self { lease, rest, upload, keep, pause, paused: false, alarm, _in_flight: in_flight }
-    }
-
-    /// All of the body, if it is here already; then the connection is free.
-    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
-        let lease = self.lease.as_mut()?;
-        let length = match self.rest {
-            Rest::End => 0,
-            Rest::Length(length) => usize::try_from(length).ok()?,
-            _ => return None,
-        };
-        if self.upload.is_some() || lease.link.input.len() < length {
-            return None;
-        }
-        let bytes = lease.link.input.split_to(length).freeze();
-        self.end();
-        Some(bytes)
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -236,7 +221,9 @@ impl Downloading {
             && self.keep
             && self.upload.is_none()
         {
-            lease.give_back();
+            let now = Instant::now();
+            self.alarm.saw(now);
+            lease.give_back(now);
         }
     }
 

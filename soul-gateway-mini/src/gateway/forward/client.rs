@@ -48,15 +48,6 @@ impl ConnectError {
     }
 }
 
-/// Which connection an exchange may use.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Connection {
-    /// One that waits, else a new one.
-    Any,
-    /// A new one.
-    Fresh,
-}
-
 /// The connections of one lane.
 #[derive(Debug)]
 pub(in crate::gateway) struct Client {
@@ -91,25 +82,25 @@ impl Client {
         self.pool.clear();
     }
 
-    /// A connection to an upstream.
-    pub(super) async fn lease(
+    /// A connection to an upstream that waits for a request; `None` if there is none.
+    pub(super) fn waiting(self: &Arc<Self>, address: &Arc<str>, now: Instant) -> Option<Lease> {
+        let link = self.pool.take(address, now)?;
+        Some(Lease { link, client: Arc::clone(self) })
+    }
+
+    /// A new connection to an upstream.
+    pub(super) async fn fresh(
         self: &Arc<Self>,
         target: &Target,
         address: &Arc<str>,
-        which: Connection,
         connect_timeout: Duration,
         deadline: Instant,
     ) -> Result<Lease, ConnectError> {
-        if which == Connection::Any
-            && let Some(link) = self.pool.take(address)
-        {
-            return Ok(Lease { link, client: Arc::clone(self) });
-        }
         let asked = Instant::now();
         let until = deadline.min(asked + connect_timeout);
         match timeout_at(until, self.connect(target)).await {
             Ok(Ok(stream)) => {
-                let link = Link::new(stream, Arc::clone(address), Open::count(&self.open));
+                let link = Box::new(Link::new(stream, Arc::clone(address), Open::count(&self.open)));
                 Ok(Lease { link, client: Arc::clone(self) })
             }
             Ok(Err(error)) => Err(ConnectError::Refused(error)),
@@ -136,14 +127,14 @@ impl Client {
 /// A connection in use; it closes unless it is given back.
 #[derive(Debug)]
 pub(super) struct Lease {
-    pub(super) link: Link,
+    pub(super) link: Box<Link>,
     client: Arc<Client>,
 }
 
 impl Lease {
     /// Puts the connection away, after all of the answer was read.
-    pub(super) fn give_back(self) {
-        self.client.pool.put(self.link);
+    pub(super) fn give_back(self, now: Instant) {
+        self.client.pool.put(self.link, now);
     }
 }
 

@@ -51,19 +51,21 @@ pub(super) struct Times<'a> {
     pub(super) least: u64,
 }
 
-/// Sends what was written into the link and the body, and gives the head of the answer.
+/// Sends what was written into the link and the body, and reads the head of the answer into `head`.
 pub(super) async fn exchange(
     link: &mut Link,
     method: &Method,
-    upload: &mut Option<Upload>,
+    upload: &mut Option<Box<Upload>>,
     times: Times<'_>,
-) -> Result<Box<Head>, SendError> {
+    head: &mut Head,
+) -> Result<(), SendError> {
     times.alarm.set(times.deadline);
     let mut exchange = Exchange {
         link,
         method,
         upload,
         times,
+        head,
         pushing: true,
         broken: None,
         told: None,
@@ -78,8 +80,9 @@ pub(super) async fn exchange(
 struct Exchange<'a> {
     link: &'a mut Link,
     method: &'a Method,
-    upload: &'a mut Option<Upload>,
+    upload: &'a mut Option<Box<Upload>>,
     times: Times<'a>,
+    head: &'a mut Head,
     /// Whether part of the request is still to be written.
     pushing: bool,
     /// Why the upstream took no more of the request. It may have answered all the same.
@@ -92,15 +95,23 @@ struct Exchange<'a> {
     looked: usize,
 }
 
+/// What came of reading.
+enum Pulled {
+    /// The head of the answer.
+    Head,
+    /// The upstream wants the body that it was asked about.
+    Continue,
+}
+
 impl Exchange<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<Head>, SendError>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         loop {
             if self.pushing {
                 self.push(cx)?;
             }
             let released = match self.pull(cx) {
-                Poll::Ready(Ok(Some(head))) => return Poll::Ready(Ok(head)),
-                Poll::Ready(Ok(None)) => true,
+                Poll::Ready(Ok(Pulled::Head)) => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(Pulled::Continue)) => true,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => self.watch_time()?,
             };
@@ -128,21 +139,23 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Reads on; `None` if the upstream wants the body that it was asked about.
-    fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Box<Head>>, SendError>> {
+    /// Reads on.
+    fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Pulled, SendError>> {
         loop {
             // Without the end of another line there is nothing new to see.
             if self.link.input[self.looked..].contains(&b'\n')
                 || self.looked == 0 && !self.link.input.is_empty()
             {
-                match answer::parse(&mut self.link.input, self.method).map_err(SendError::Unreadable)? {
-                    Parsed::Final(head) => return Poll::Ready(Ok(Some(head))),
+                let Link { input, lines, .. } = &mut *self.link;
+                let parsed = answer::parse(input, self.method, lines, self.head);
+                match parsed.map_err(SendError::Unreadable)? {
+                    Parsed::Final => return Poll::Ready(Ok(Pulled::Head)),
                     Parsed::Interim => {
                         self.looked = 0;
                         if let Some(upload) = self.upload.as_mut().filter(|u| u.awaits() == Awaited::Continue)
                         {
                             upload.release();
-                            return Poll::Ready(Ok(None));
+                            return Poll::Ready(Ok(Pulled::Continue));
                         }
                         continue;
                     }

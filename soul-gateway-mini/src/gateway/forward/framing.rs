@@ -23,6 +23,13 @@ pub(super) enum Framing {
     Close,
 }
 
+impl Default for Framing {
+    /// No body.
+    fn default() -> Self {
+        Self::Length(0)
+    }
+}
+
 /// The body behind the head of an answer.
 pub(super) fn of_answer(
     method: &Method,

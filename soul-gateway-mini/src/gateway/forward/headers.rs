@@ -5,7 +5,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
-    header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE},
+    header::{CONNECTION, UPGRADE},
 };
 
 use super::super::config::{Forwarded, HostHeader};
@@ -14,20 +14,50 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Whether a header speaks of one connection (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1), apart from
-/// `Connection` and what that names.
-pub(super) fn is_of_one_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "keep-alive"
+/// What a header is to a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing of its business.
+    Plain,
+    Host,
+    Length,
+    Coding,
+    Connection,
+    Upgrade,
+    Expect,
+    /// It speaks of one connection in yet another way.
+    OfOneHop,
+    ForwardedFor,
+    ForwardedHost,
+    ForwardedProto,
+}
+
+impl Role {
+    pub(super) fn of(name: &HeaderName) -> Self {
+        match name.as_str() {
+            "host" => Self::Host,
+            "content-length" => Self::Length,
+            "transfer-encoding" => Self::Coding,
+            "connection" => Self::Connection,
+            "upgrade" => Self::Upgrade,
+            "expect" => Self::Expect,
+            "keep-alive"
             | "proxy-connection"
             | "proxy-authenticate"
             | "proxy-authentication-info"
             | "proxy-authorization"
-            | "te"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+            | "te" => Self::OfOneHop,
+            "x-forwarded-for" => Self::ForwardedFor,
+            "x-forwarded-host" => Self::ForwardedHost,
+            "x-forwarded-proto" => Self::ForwardedProto,
+            _ => Self::Plain,
+        }
+    }
+
+    /// Whether it speaks of one connection (RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1).
+    pub(super) fn is_of_one_hop(self) -> bool {
+        matches!(self, Self::Coding | Self::Connection | Self::Upgrade | Self::OfOneHop)
+    }
 }
 
 /// Whether a field may stand behind a body: none that says how to read the message or who may (RFC 9110, section 6.5.1).
@@ -39,7 +69,6 @@ pub(super) fn may_trail(name: &HeaderName) -> bool {
             | "content-type"
             | "content-range"
             | "host"
-            | "connection"
             | "trailer"
             | "authorization"
             | "cookie"
@@ -48,26 +77,78 @@ pub(super) fn may_trail(name: &HeaderName) -> bool {
             | "max-forwards"
             | "cache-control"
     );
-    !read_before && !is_of_one_hop(name)
+    !read_before && !Role::of(name).is_of_one_hop()
 }
 
-/// Whether the body is coded for transfer by `chunked`, once, or not at all. Any other coding ends at the gateway too, and
-/// it can undo none.
-pub(in crate::gateway) fn is_plainly_framed(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let plain =
-        codings.next().is_none_or(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
-    plain && codings.next().is_none()
+/// What the headers of a request say that a gateway has to know, found by looking at each of them once.
+pub(in crate::gateway) struct Said<'h> {
+    pub(super) headers: &'h HeaderMap,
+    /// The first `Host`.
+    pub(in crate::gateway) host: Option<&'h HeaderValue>,
+    /// Whether there is more than one.
+    pub(in crate::gateway) several_hosts: bool,
+    /// Whether the body is coded for transfer by `chunked`, once, or not at all. Any other coding ends at the gateway too,
+    /// and it can undo none.
+    pub(in crate::gateway) plainly_framed: bool,
+    /// Whether the caller sends its body only after it was told to go on.
+    pub(super) expects_continue: bool,
+    has_length: bool,
+    has_connection: bool,
+    has_upgrade: bool,
+    has_forwarded_for: bool,
+    has_forwarded_host: bool,
+    has_forwarded_proto: bool,
 }
 
-/// Whether the caller sends its body only after it was told to go on.
-pub(super) fn expects_continue(headers: &HeaderMap) -> bool {
-    headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+impl<'h> Said<'h> {
+    pub(in crate::gateway) fn by(headers: &'h HeaderMap) -> Self {
+        let mut said = Self {
+            headers,
+            host: None,
+            several_hosts: false,
+            plainly_framed: true,
+            expects_continue: false,
+            has_length: false,
+            has_connection: false,
+            has_upgrade: false,
+            has_forwarded_for: false,
+            has_forwarded_host: false,
+            has_forwarded_proto: false,
+        };
+        let mut coded = false;
+        for (name, value) in headers {
+            match Role::of(name) {
+                Role::Plain | Role::OfOneHop => {}
+                Role::Host if said.host.is_some() => said.several_hosts = true,
+                Role::Host => said.host = Some(value),
+                Role::Coding => {
+                    let chunked = value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+                    said.plainly_framed = chunked && !coded;
+                    coded = true;
+                }
+                Role::Expect => {
+                    said.expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+                }
+                Role::Length => said.has_length = true,
+                Role::Connection => said.has_connection = true,
+                Role::Upgrade => said.has_upgrade = true,
+                Role::ForwardedFor => said.has_forwarded_for = true,
+                Role::ForwardedHost => said.has_forwarded_host = true,
+                Role::ForwardedProto => said.has_forwarded_proto = true,
+            }
+        }
+        said
+    }
+
+    /// See [`wanted_upgrade`].
+    pub(super) fn wanted_upgrade(&self) -> Option<&'h HeaderValue> {
+        if self.has_upgrade && self.has_connection { wanted_upgrade(self.headers) } else { None }
+    }
 }
 
 /// The protocol that a caller wants to go on in, if a gateway can let it: any but HTTP/2, whose requests would pass
 /// unseen.
-pub(super) fn wanted_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
+fn wanted_upgrade(headers: &HeaderMap) -> Option<&HeaderValue> {
     let mut lines = headers.get_all(UPGRADE).iter();
     let (Some(protocol), None) = (lines.next(), lines.next()) else { return None };
     let tokens = |value: &'_ HeaderValue, wanted: fn(&[u8]) -> bool| {
@@ -97,7 +178,7 @@ pub(super) enum Announced {
 /// What stays the same whichever upstream is asked.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
-    pub(super) headers: &'a HeaderMap,
+    pub(super) said: &'a Said<'a>,
     /// Whom the caller asked for: the address in the request line, else `Host`.
     pub(super) host: Option<&'a HeaderValue>,
     /// The caller's address.
@@ -118,8 +199,9 @@ impl Asked<'_> {
     /// - `upstream`: the `Host` of the upstream itself, for the setting and for callers of HTTP/1.0 that gave none.
     pub(super) fn write(&self, out: &mut Vec<u8>, target: [&str; 2], upstream: &HeaderValue) {
         let [prefix, rest] = target;
-        let start = [self.method.as_str(), " ", prefix, rest, " HTTP/1.1\r\nhost: "];
-        start.iter().for_each(|piece| out.extend_from_slice(piece.as_bytes()));
+        for piece in [self.method.as_str(), " ", prefix, rest, " HTTP/1.1\r\nhost: "] {
+            out.extend_from_slice(piece.as_bytes());
+        }
         let host = match (self.host_header, self.host) {
             (HostHeader::Preserve, Some(host)) => host,
             _ => upstream,
@@ -127,7 +209,7 @@ impl Asked<'_> {
         out.extend_from_slice(host.as_bytes());
         out.extend_from_slice(b"\r\n");
         let named = self.named_by_connection();
-        for (name, value) in self.headers {
+        for (name, value) in self.said.headers {
             if !self.ends_here(name) && !named.contains(name) {
                 line(out, name.as_str(), value.as_bytes());
             }
@@ -143,23 +225,24 @@ impl Asked<'_> {
 
     /// Whether a header is left out, or written elsewhere.
     fn ends_here(&self, name: &HeaderName) -> bool {
-        if *name == HOST || *name == CONTENT_LENGTH || *name == CONNECTION || is_of_one_hop(name) {
-            return true;
-        }
-        if *name == EXPECT {
-            return self.body == Announced::Nothing;
-        }
-        match self.forwarded {
-            Forwarded::Off => false,
-            Forwarded::Append => *name == X_FORWARDED_FOR,
-            Forwarded::Replace => [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].contains(name),
+        match Role::of(name) {
+            Role::Plain => false,
+            Role::Expect => self.body == Announced::Nothing,
+            Role::ForwardedFor => self.forwarded != Forwarded::Off,
+            Role::ForwardedHost | Role::ForwardedProto => self.forwarded == Forwarded::Replace,
+            Role::Host | Role::Length | Role::Coding | Role::Connection | Role::Upgrade | Role::OfOneHop => {
+                true
+            }
         }
     }
 
     /// The names in `Connection`; `Host` and `Content-Length` are written apart from the others, whatever it names.
     fn named_by_connection(&self) -> Vec<HeaderName> {
         let mut named = Vec::new();
-        for value in self.headers.get_all(CONNECTION) {
+        if !self.said.has_connection {
+            return named;
+        }
+        for value in self.said.headers.get_all(CONNECTION) {
             let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             let others = tokens.filter(|token| {
                 !token.eq_ignore_ascii_case(b"keep-alive") && !token.eq_ignore_ascii_case(b"close")
@@ -174,9 +257,7 @@ impl Asked<'_> {
         match self.body {
             Announced::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
             Announced::Length(length) => decimal_line(out, "content-length", length),
-            Announced::Nothing if self.headers.contains_key(CONTENT_LENGTH) => {
-                decimal_line(out, "content-length", 0);
-            }
+            Announced::Nothing if self.said.has_length => decimal_line(out, "content-length", 0),
             Announced::Nothing => {}
         }
     }
@@ -188,24 +269,24 @@ impl Asked<'_> {
             return;
         }
         out.extend_from_slice(b"x-forwarded-for: ");
-        if self.forwarded == Forwarded::Append {
-            for before in self.headers.get_all(X_FORWARDED_FOR) {
+        let said = self.said;
+        let append = self.forwarded == Forwarded::Append;
+        if append && said.has_forwarded_for {
+            for before in said.headers.get_all(X_FORWARDED_FOR) {
                 out.extend_from_slice(before.as_bytes());
                 out.extend_from_slice(b", ");
             }
         }
         out.extend_from_slice(self.caller.as_bytes());
         out.extend_from_slice(b"\r\n");
-        let missing = |name: HeaderName| {
-            self.forwarded == Forwarded::Replace || named.contains(&name) || !self.headers.contains_key(name)
-        };
-        if missing(X_FORWARDED_PROTO) {
+        let missing = |is_there: bool, name: HeaderName| !(append && is_there) || named.contains(&name);
+        if missing(said.has_forwarded_proto, X_FORWARDED_PROTO) {
             let scheme: &[u8] = if self.secure { b"https\r\n" } else { b"http\r\n" };
             out.extend_from_slice(b"x-forwarded-proto: ");
             out.extend_from_slice(scheme);
         }
         if let Some(host) = self.host
-            && missing(X_FORWARDED_HOST)
+            && missing(said.has_forwarded_host, X_FORWARDED_HOST)
         {
             line(out, "x-forwarded-host", host.as_bytes());
         }
@@ -259,9 +340,10 @@ mod tests {
     /// What is written, line by line, without the empty one at the end.
     fn written(headers: &[(&'static str, &'static str)], case: &Case) -> Vec<String> {
         let host = case.host.map(HeaderValue::from_static);
+        let headers = with_lines(headers);
         let asked = Asked {
             method: &Method::GET,
-            headers: &with_lines(headers),
+            said: &Said::by(&headers),
             host: host.as_ref(),
             caller: &HeaderValue::from_static("10.0.0.9"),
             body: case.body,

@@ -14,17 +14,22 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWrite},
     net::TcpStream,
 };
+
+use super::{answer::Line, framing::Framing};
 
 /// Room for what is read at once, to begin with: any usual answer to a small question.
 const INPUT_MIN: usize = 8 * 1024;
 
 /// And where that is filled each time. Above it a system call moves no more, and memory is taken by every slow reader.
 const INPUT_MAX: usize = 64 * 1024;
+
+/// Lines of a head that are remembered while the connection waits.
+const LINES_MAX: usize = 32;
 
 /// An open connection.
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub(super) struct Link {
     address: Arc<str>,
     /// What came and was not taken yet.
     pub(super) input: BytesMut,
+    /// Of the last head that came.
+    pub(super) lines: Vec<Line>,
     /// How much room is made for the next read: what answers of this upstream were seen to need.
     room: usize,
     /// How much came since the exchange began.
@@ -71,6 +78,7 @@ impl Link {
             stream,
             address,
             input: BytesMut::new(),
+            lines: Vec::new(),
             room: INPUT_MIN,
             came: 0,
             output: Vec::with_capacity(1024),
@@ -119,6 +127,9 @@ impl Link {
         if self.output.capacity() > INPUT_MIN {
             self.output = Vec::new();
         }
+        if self.lines.len() > LINES_MAX {
+            self.lines = Vec::new();
+        }
         if self.came < self.room / 4 {
             self.room = (self.room / 2).max(INPUT_MIN);
         }
@@ -126,9 +137,18 @@ impl Link {
         self.reused = true;
     }
 
+    /// All of a body, if it is here already.
+    pub(super) fn take_whole(&mut self, framing: Framing) -> Option<Bytes> {
+        let Framing::Length(length) = framing else { return None };
+        let length = usize::try_from(length).ok().filter(|length| *length <= self.input.len())?;
+        Some(self.input.split_to(length).freeze())
+    }
+
     /// Reads more; 0 is the end.
     pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.input.capacity() - self.input.len() < self.room / 4 {
+        // From the beginning of its memory, if nobody holds any of it: what was used last is what is quick.
+        let left = self.input.capacity() - self.input.len();
+        if left < self.room && !self.input.try_reclaim(self.room) && left < self.room / 4 {
             self.input.reserve(self.room);
         }
         let room = self.input.capacity() - self.input.len();

@@ -10,18 +10,14 @@ mod link;
 mod names;
 mod pool;
 mod send;
+mod target;
 mod tunnel;
 mod upload;
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{
-    HeaderValue, Response,
-    header::{CONNECTION, HOST},
-    request,
-    uri::PathAndQuery,
-};
+use http::{HeaderValue, Response, header::CONNECTION, request};
 use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::Outcome;
@@ -29,15 +25,16 @@ use tokio::time::Instant;
 
 pub(super) use body::AnswerBody;
 pub(super) use client::Client;
-pub(super) use headers::is_plainly_framed;
+pub(super) use headers::Said;
 pub(super) use names::Names;
 pub(super) use send::{Tally, send};
+pub(super) use target::RequestTarget;
 pub(super) use tunnel::Tunnel;
 pub(super) use upload::CallerFault;
 
 use answer::Head;
 use body::Downloading;
-use client::{ConnectError, Connection, Lease};
+use client::{ConnectError, Lease};
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
 use pool::Limits;
@@ -50,21 +47,19 @@ use super::{
     error::Refusal,
     peer::Peer,
     plugin::divide::{Candidate, InFlight, outcome_of},
+    spare,
 };
 use crate::sync::Destination;
 
 /// A request as it is to reach an upstream.
-pub(super) struct Outbound {
-    head: request::Parts,
-    body: Incoming,
-    /// Path and query for the upstream.
-    target: String,
-}
-
-impl Outbound {
-    pub(super) fn new(head: request::Parts, body: Incoming, target: String) -> Self {
-        Self { head, body, target }
-    }
+pub(super) struct Outbound<'r> {
+    pub(super) head: &'r request::Parts,
+    /// What its headers say.
+    pub(super) said: Said<'r>,
+    pub(super) body: Incoming,
+    /// The caller's side of a connection that may change its protocol.
+    pub(super) upgrade: Option<OnUpgrade>,
+    pub(super) target: RequestTarget,
 }
 
 /// How requests are sent to upstreams.
@@ -103,45 +98,53 @@ impl Forwarder {
 }
 
 /// One request and what is left of it.
-struct Sending<'f> {
-    forwarder: &'f Forwarder,
-    caller: &'f Caller,
+struct Sending<'r> {
+    forwarder: &'r Forwarder,
+    caller: &'r Caller,
     /// Who asks, possibly from behind the other end of the connection.
-    peer: &'f Peer,
-    head: request::Parts,
-    /// The caller's side of a connection that changes its protocol, if it asked for that.
-    upgrade: Option<OnUpgrade>,
-    target: PathAndQuery,
-    asked_host: Option<HeaderValue>,
+    peer: &'r Peer,
+    head: &'r request::Parts,
+    said: Said<'r>,
+    /// The protocol that the caller wants to go on in, with its side of the connection.
+    upgrade: Option<(&'r HeaderValue, OnUpgrade)>,
+    target: RequestTarget,
+    /// The address in the request line, if there is one.
+    named_host: Option<HeaderValue>,
     body: Announced,
     /// The body, until it went out with a request.
-    upload: Option<Upload>,
+    upload: Option<Box<Upload>>,
     /// Whether nothing that cannot be had again went out.
     whole: bool,
 }
 
-impl<'f> Sending<'f> {
+impl<'r> Sending<'r> {
     fn new(
-        forwarder: &'f Forwarder,
-        outbound: Outbound,
-        caller: &'f Caller,
-        peer: &'f Peer,
+        forwarder: &'r Forwarder,
+        outbound: Outbound<'r>,
+        caller: &'r Caller,
+        peer: &'r Peer,
     ) -> Result<Self, Refusal> {
-        let Outbound { mut head, body, target } = outbound;
-        // The address in the request line, if there is one, counts more than `Host` (RFC 9112, section 3.2.2).
+        let Outbound { head, said, body, upgrade, target } = outbound;
         let named = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-        let asked_host = named.or_else(|| head.headers.get(HOST).cloned());
         if body.size_hint().lower() > forwarder.max_body {
             return Err(Refusal::Caller(CallerFault::TooLarge));
         }
-        let upload = Upload::new(body, headers::expects_continue(&head.headers), forwarder.max_body);
-        let upgrade = match headers::wanted_upgrade(&head.headers) {
-            Some(_) if upload.is_none() => head.extensions.remove::<OnUpgrade>(),
-            _ => None,
-        };
-        let body = upload.as_ref().map_or(Announced::Nothing, Upload::announced);
-        let target = path_and_query(target)?;
-        Ok(Self { forwarder, caller, peer, head, upgrade, target, asked_host, body, upload, whole: true })
+        let upload = Upload::new(body, said.expects_continue, forwarder.max_body).map(Box::new);
+        let upgrade = said.wanted_upgrade().filter(|_| upload.is_none()).zip(upgrade);
+        let body = upload.as_ref().map_or(Announced::Nothing, |upload| upload.announced());
+        Ok(Self {
+            forwarder,
+            caller,
+            peer,
+            head,
+            said,
+            upgrade,
+            target,
+            named_host: named,
+            body,
+            upload,
+            whole: true,
+        })
     }
 
     /// Whether the request can be sent once more.
@@ -154,49 +157,59 @@ impl<'f> Sending<'f> {
         self.body == Announced::Nothing && self.head.method.is_idempotent()
     }
 
-    /// Tries one upstream.
+    /// Tries one upstream. Notes when it answered.
     async fn attempt(
         &mut self,
         candidate: Candidate<'_>,
         deadline: Instant,
         timeout: Duration,
+        answered: &mut Option<Instant>,
     ) -> Result<Response<AnswerBody>, Failure> {
         let destination = candidate.destination;
         let address = destination.address();
-        let mut connection = Connection::Any;
+        let client = self.caller.lane.client();
+        let mut waiting = true;
         loop {
             destination.count_attempt();
-            let client = self.caller.lane.client();
-            let connect_timeout = self.forwarder.connect_timeout;
-            let leased =
-                client.lease(destination.target(), address, connection, connect_timeout, deadline).await;
+            let leased = if waiting { client.waiting(address, candidate.chosen()) } else { None };
             let mut lease = match leased {
-                Ok(lease) => lease,
-                Err(cause) => return Err(Self::not_connected(candidate, cause)),
+                Some(lease) => lease,
+                // On the heap, for it is large and seldom.
+                None => {
+                    let within = self.forwarder.connect_timeout;
+                    let fresh = client.fresh(destination.target(), address, within, deadline);
+                    match Box::pin(fresh).await {
+                        Ok(lease) => lease,
+                        Err(cause) => return Err(self.not_connected(candidate, cause)),
+                    }
+                }
             };
             self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
             let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
-            let outcome = exchange(&mut lease.link, &self.head.method, &mut self.upload, times).await;
-            let cause = match outcome {
-                Ok(head) => {
-                    let outcome = outcome_of(head.response.status(), head.response.headers());
-                    let in_flight = candidate.ended(outcome);
-                    return self.answer(*head, lease, in_flight);
+            let mut head = Head { headers: spare::map(), ..Head::default() };
+            let exchanged =
+                exchange(&mut lease.link, &self.head.method, &mut self.upload, times, &mut head).await;
+            let cause = match exchanged {
+                Ok(()) => {
+                    let now = self.caller.lane.now();
+                    *answered = Some(now.at);
+                    let in_flight = candidate.ended(outcome_of(head.status, &head.headers), now);
+                    return self.answer(head, lease, in_flight, now.at);
                 }
                 Err(cause) => cause,
             };
             self.whole = self.is_repeatable()
-                || !lease.link.wrote() && self.upload.as_ref().is_none_or(Upload::is_whole);
+                || !lease.link.wrote() && self.upload.as_ref().is_none_or(|upload| upload.is_whole());
             // The upstream closed what it took for idle, just as it was used again.
             if self.whole && lease.link.reused && matches!(cause, SendError::Broken(_)) {
-                connection = if lease.link.wrote() { Connection::Fresh } else { Connection::Any };
+                waiting = !lease.link.wrote();
                 continue;
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
-                candidate.ended(Outcome::TimedOut);
+                candidate.ended(Outcome::TimedOut, self.caller.lane.now());
             }
             return Err(Failure {
                 refusal: not_answered(address, cause, timeout),
@@ -209,58 +222,72 @@ impl<'f> Sending<'f> {
     fn write_head(&self, lease: &mut Lease, destination: &Destination) {
         let asked = Asked {
             method: &self.head.method,
-            headers: &self.head.headers,
-            host: self.asked_host.as_ref(),
+            said: &self.said,
+            // The address in the request line counts more than `Host` (RFC 9112, section 3.2.2).
+            host: self.named_host.as_ref().or(self.said.host),
             caller: match self.forwarder.forwarded {
                 // The list goes on with the one who brought it.
                 Forwarded::Append => self.caller.peer.text(),
                 Forwarded::Replace | Forwarded::Off => self.peer.text(),
             },
             body: self.body,
-            upgrade: self.upgrade.as_ref().and_then(|_| headers::wanted_upgrade(&self.head.headers)),
+            upgrade: self.upgrade.as_ref().map(|(protocol, _)| *protocol),
             forwarded: self.forwarder.forwarded,
             secure: self.caller.secure,
             host_header: self.forwarder.host_header,
         };
         lease.link.begin();
-        let target = [destination.prefix(), self.target.as_str()];
+        let target = [destination.prefix(), self.target.text(&self.head.uri)];
         asked.write(&mut lease.link.output, target, destination.host());
     }
 
-    /// Makes an upstream's answer one for the caller.
+    /// Makes an upstream's answer, which came now, one for the caller.
     fn answer(
         &mut self,
         head: Head,
-        lease: Lease,
+        mut lease: Lease,
         in_flight: InFlight,
+        now: Instant,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let Head { mut response, framing, keep, switches } = head;
-        if switches {
-            if let Some(upgrade) = self.upgrade.take() {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, in_flight));
-                return Ok(response.map(|()| AnswerBody::whole(Bytes::new())));
-            }
-            let what = "it switched protocols unasked".to_owned();
-            let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
-            return Err(Failure { refusal, unsent: false });
-        }
         let upload = self.upload.take().filter(|upload| !upload.is_done());
-        let pause = self.forwarder.body_idle_timeout;
-        let alarm = Arc::clone(&self.caller.alarm);
-        let mut downloading = Downloading::new(lease, framing, keep, upload, pause, alarm, in_flight);
-        let body = match downloading.take_whole() {
-            Some(bytes) => AnswerBody::whole(bytes),
-            None => AnswerBody::upstream(downloading),
+        let body = if head.switches {
+            let Some((_, upgrade)) = self.upgrade.take() else {
+                let what = "it switched protocols unasked".to_owned();
+                let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
+                return Err(Failure { refusal, unsent: false });
+            };
+            self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, in_flight));
+            AnswerBody::whole(Bytes::new())
+        } else if upload.is_none()
+            && let Some(bytes) = lease.link.take_whole(head.framing)
+        {
+            if head.keep {
+                lease.give_back(now);
+            }
+            AnswerBody::whole(bytes)
+        } else {
+            let alarm = Arc::clone(&self.caller.alarm);
+            let pause = self.forwarder.body_idle_timeout;
+            let keep = head.keep;
+            AnswerBody::upstream(Downloading::new(lease, head.framing, keep, upload, pause, alarm, in_flight))
         };
-        Ok(response.map(|()| body))
+        let mut response = Response::new(body);
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        if let Some(reason) = head.reason {
+            response.extensions_mut().insert(reason);
+        }
+        if head.switches {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        }
+        Ok(response)
     }
 
-    fn not_connected(candidate: Candidate<'_>, cause: ConnectError) -> Failure {
+    fn not_connected(&self, candidate: Candidate<'_>, cause: ConnectError) -> Failure {
         let destination = candidate.destination;
         if !cause.is_ours() {
             destination.count_failure();
-            candidate.ended(Outcome::Refused);
+            candidate.ended(Outcome::Refused, self.caller.lane.now());
         }
         let upstream = Arc::clone(destination.address());
         let refusal = match cause {
@@ -269,13 +296,6 @@ impl<'f> Sending<'f> {
         };
         Failure { refusal, unsent: true }
     }
-}
-
-/// The target of a request. What the caller wrote always passes, and what the configuration adds was escaped when it was
-/// read.
-fn path_and_query(target: String) -> Result<PathAndQuery, Refusal> {
-    PathAndQuery::try_from(target)
-        .map_err(|_| Refusal::NotDivided("the configured path is none that can be sent"))
 }
 
 fn not_answered(address: &Arc<str>, cause: SendError, timeout: Duration) -> Refusal {

@@ -43,7 +43,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Idle {
-    link: Link,
+    link: Box<Link>,
     since: Instant,
 }
 
@@ -53,13 +53,13 @@ impl Pool {
         self.lock().limits = limits;
     }
 
-    /// A connection that is open and not too old.
-    pub(super) fn take(&self, address: &Arc<str>) -> Option<Link> {
+    /// A connection that is open and not too old now.
+    pub(super) fn take(&self, address: &Arc<str>, now: Instant) -> Option<Box<Link>> {
         let mut idles = self.lock();
         let Idles { idle, limits } = &mut *idles;
         let links = &mut idle.get_mut(&place(address))?.links;
         while let Some(Idle { link, since }) = links.pop() {
-            if since.elapsed() >= limits.idle_timeout {
+            if now.saturating_duration_since(since) >= limits.idle_timeout {
                 // The ones below were put away earlier still.
                 links.clear();
             } else if link.is_quiet() {
@@ -69,8 +69,8 @@ impl Pool {
         None
     }
 
-    /// Puts a connection away whose exchange has ended.
-    pub(super) fn put(&self, mut link: Link) {
+    /// Puts a connection away whose exchange has ended now.
+    pub(super) fn put(&self, mut link: Box<Link>, now: Instant) {
         let mut idles = self.lock();
         let Idles { idle, limits } = &mut *idles;
         if limits.max_idle == 0 || limits.idle_timeout.is_zero() || !link.is_quiet() {
@@ -81,7 +81,7 @@ impl Pool {
             .entry(place(link.address()))
             .or_insert_with(|| Waiting { _address: Arc::clone(link.address()), links: Vec::new() });
         if waiting.links.len() < limits.max_idle {
-            waiting.links.push(Idle { link, since: Instant::now() });
+            waiting.links.push(Idle { link, since: now });
         }
     }
 

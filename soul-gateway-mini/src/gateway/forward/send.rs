@@ -10,55 +10,63 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{Response, uri::PathAndQuery};
+use http::Response;
 use tokio::time::Instant;
 
-use super::{AnswerBody, Forwarder, Outbound, Sending};
-use crate::gateway::{connection::Caller, error::Refusal, peer::Peer, plugin::divide::Candidates};
+use super::{AnswerBody, Forwarder, Outbound, RequestTarget, Sending};
+use crate::{
+    clock::Moment,
+    gateway::{connection::Caller, error::Refusal, peer::Peer, plugin::divide::Candidates},
+};
 
 /// How it went, for log and metrics.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct Tally {
+pub(in crate::gateway) struct Tally<'r> {
     /// The last upstream that was tried.
-    pub(in crate::gateway) upstream: Option<Arc<str>>,
+    pub(in crate::gateway) upstream: Option<&'r str>,
     /// What it was asked for, without a path of its own.
-    pub(in crate::gateway) target: Option<PathAndQuery>,
+    pub(in crate::gateway) target: Option<RequestTarget>,
     /// Attempts the rule allows after the first.
     pub(in crate::gateway) allowed: u32,
     /// Attempts after the first.
     pub(in crate::gateway) retries: u32,
+    /// When the answer came, if one did.
+    pub(in crate::gateway) answered: Option<Instant>,
 }
 
 /// Sends a request to the candidates, one after the other as far as that is safe, and gives the head of the answer
 /// with its body still to come.
 ///
+/// - `came`: when the request did.
+///
 /// # Errors
 /// What the last attempt failed by.
-pub(in crate::gateway) async fn send(
+pub(in crate::gateway) async fn send<'r>(
     forwarder: &Forwarder,
-    outbound: Outbound,
+    outbound: Outbound<'_>,
     caller: &Caller,
     peer: &Peer,
-    mut candidates: Candidates<'_>,
-    tally: &mut Tally,
+    mut candidates: Candidates<'r, '_>,
+    tally: &mut Tally<'r>,
+    came: Moment,
 ) -> Result<Response<AnswerBody>, Refusal> {
     let rule = candidates.rule();
     let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
     let mut budget =
         Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
-    let mut deadline = Instant::now() + rule.timeout;
+    let mut deadline = came.at + rule.timeout;
     loop {
         let candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
         if candidate.others_in_flight() >= forwarder.upstream_max_requests {
             // Another may have room; nothing was asked, so nothing is counted.
-            if candidates.advance() {
+            if candidates.advance(caller.lane.now()) {
                 continue;
             }
             return Err(Refusal::Busy { upstream: Arc::clone(candidate.destination.address()) });
         }
-        tally.upstream = Some(Arc::clone(candidate.destination.address()));
-        let failure = match sending.attempt(candidate, deadline, rule.timeout).await {
+        tally.upstream = Some(candidate.destination.address());
+        let failure = match sending.attempt(candidate, deadline, rule.timeout, &mut tally.answered).await {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };
@@ -66,12 +74,13 @@ pub(in crate::gateway) async fn send(
         let Some(again) = again.filter(|_| !caller.alarm.is_over()) else {
             return Err(failure.refusal);
         };
-        if !candidates.advance() {
+        let now = caller.lane.now();
+        if !candidates.advance(now) {
             return Err(failure.refusal);
         }
         tally.retries += 1;
         if again == Again::WithNewTime {
-            deadline = Instant::now() + rule.timeout;
+            deadline = now.at + rule.timeout;
         }
     }
 }

@@ -7,7 +7,7 @@ use soul_client::balance::{Key, Outcome, Pick, PickContext, Tried, Verdict};
 use tokio::time::Instant;
 
 use crate::{
-    clock::now_ms,
+    clock::Moment,
     gateway::error::Refusal,
     model::{
         DIVIDE,
@@ -52,15 +52,16 @@ pub(in crate::gateway) fn rule<'s>(
 ///
 /// # Errors
 /// When there is none that may be chosen.
-pub(in crate::gateway) fn pick<'s>(
+pub(in crate::gateway) fn pick<'s, 'k>(
     selector: &'s Selector,
     rule: &'s Rule,
-    key: &'s str,
-) -> Result<Candidates<'s>, Refusal> {
+    key: &'k str,
+    now: Moment,
+) -> Result<Candidates<'s, 'k>, Refusal> {
     let upstreams = selector.payload();
     let mut candidates =
         Candidates { upstreams, rule: rule.payload(), key, tried: Tried::new(), current: None };
-    if candidates.advance() {
+    if candidates.advance(now) {
         Ok(candidates)
     } else if upstreams.upstreams().members().is_empty() {
         Err(Refusal::NoUpstreamConfigured { rule: rule.name().into() })
@@ -78,6 +79,11 @@ pub(in crate::gateway) struct Candidate<'s> {
 }
 
 impl Candidate<'_> {
+    /// When it was chosen.
+    pub(in crate::gateway) fn chosen(&self) -> Instant {
+        self.chosen
+    }
+
     /// Requests that its upstream serves besides this one.
     pub(in crate::gateway) fn others_in_flight(&self) -> u32 {
         self.pick.state().in_flight().saturating_sub(1)
@@ -85,9 +91,9 @@ impl Candidate<'_> {
 
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
     /// keeps counting the request in flight, to the end of the answer.
-    pub(in crate::gateway) fn ended(self, outcome: Outcome) -> InFlight {
+    pub(in crate::gateway) fn ended(self, outcome: Outcome, now: Moment) -> InFlight {
         let Self { destination, mut pick, chosen } = self;
-        match pick.record(outcome, chosen.elapsed(), now_ms()) {
+        match pick.record(outcome, now.at.saturating_duration_since(chosen), now.ms) {
             Some(Verdict::Ejected { .. }) => {
                 tracing::debug!(upstream = %destination.address(), ?outcome, "the upstream is passed over");
             }
@@ -124,15 +130,15 @@ pub(in crate::gateway) fn outcome_of(status: StatusCode, headers: &HeaderMap) ->
 }
 
 /// The upstreams for one request, one after the other and none twice.
-pub(in crate::gateway) struct Candidates<'s> {
+pub(in crate::gateway) struct Candidates<'s, 'k> {
     upstreams: &'s DivideSelector,
     rule: &'s DivideRule,
-    key: &'s str,
+    key: &'k str,
     tried: Tried,
     current: Option<Candidate<'s>>,
 }
 
-impl<'s> Candidates<'s> {
+impl<'s> Candidates<'s, '_> {
     /// The one to send to now; once for each [`advance`](Self::advance).
     pub(in crate::gateway) fn take(&mut self) -> Option<Candidate<'s>> {
         self.current.take()
@@ -146,12 +152,12 @@ impl<'s> Candidates<'s> {
     /// Goes on to one that was not tried; `false` if there is none.
     ///
     /// One that could not be connected to lately is chosen only if all others were tried.
-    pub(in crate::gateway) fn advance(&mut self) -> bool {
-        let context = PickContext::at(now_ms()).key(Key::Text(self.key)).tried(&self.tried);
+    pub(in crate::gateway) fn advance(&mut self, now: Moment) -> bool {
+        let context = PickContext::at(now.ms).key(Key::Text(self.key)).tried(&self.tried);
         let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
         let Some(destination) = self.upstreams.destination(pick.member()) else { return false };
         self.tried.insert(pick.state());
-        self.current = Some(Candidate { destination, pick, chosen: Instant::now() });
+        self.current = Some(Candidate { destination, pick, chosen: now.at });
         true
     }
 }
