@@ -24,7 +24,7 @@ use crate::{
     listen::{Accepted, Acceptor, Places},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
-    tls::{CallerTls, TlsError},
+    tls::{CallerTls, TlsError, UpstreamTls},
 };
 
 /// How long background tasks may take to end once they were told to.
@@ -112,6 +112,7 @@ impl Gateway {
         }
         let tls = config.caller_tls().map(|files| CallerTls::open(files, config.speaks_http2()));
         let tls = tls.transpose()?.map(Arc::new);
+        let upstream_tls = Arc::new(UpstreamTls::open(config.upstream_trust())?);
         let threads = if SPREADS { threads(&config) } else { 1 };
         let (local_addr, ports) = Port::take(config.listen, threads)
             .map_err(|source| listen_error(config.listen, "requests", source))?;
@@ -137,7 +138,8 @@ impl Gateway {
         let served = Arc::new(ArcSwap::new(requests(&config)));
         let accepted = Arc::new(ArcSwap::new(serving(&config)));
         let lane = || {
-            let (client, lines) = (Client::new(Arc::clone(&names)), Lines::new(Arc::clone(&access_log)));
+            let client = Client::new(Arc::clone(&names), Arc::clone(&upstream_tls));
+            let lines = Lines::new(Arc::clone(&access_log));
             Arc::new(Lane::new(&sync, &served, client, lines))
         };
         let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
@@ -178,6 +180,8 @@ impl Gateway {
                 Ok(tls.reload()?)
             });
         }
+        reloads
+            .add("authorities of upstreams", move |config| Ok(upstream_tls.reload(config.upstream_trust())?));
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {
                 sync: sync.clone(),
