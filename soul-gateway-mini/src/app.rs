@@ -1,29 +1,37 @@
 //! The process: reads its settings, wires the parts, announces them, runs until a signal, drains.
 
 mod descriptors;
+mod inherit;
 mod logging;
 mod reload;
 mod signals;
+#[cfg_attr(not(unix), path = "app/takeover_none.rs")]
+mod takeover;
 
 use std::{
     ffi::OsString,
+    future::pending,
     io::{self, Write as _},
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    pin::pin,
     process::ExitCode,
     time::Duration,
 };
 
+use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
 use self::{
     reload::Reloading,
     signals::{Signals, Wanted},
+    takeover::{Predecessor, Successors},
 };
 use crate::{
     admin::{Admin, AdminError, DataDir},
     causes::chain,
     config::{Role, Settings},
-    gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource},
+    gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource, Sockets},
 };
 
 /// Exit code when it cannot run.
@@ -50,9 +58,10 @@ where
     };
     let reloading = Reloading::new(args, &settings, logging::start(&settings));
     descriptors::raise_limit();
+    let sockets = inherit::sockets();
     let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
-            let outcome = runtime.block_on(run(settings, reloading));
+            let outcome = runtime.block_on(run(settings, sockets, reloading));
             // The parts have ended. What may be left is the system looking up a name, which cannot be stopped.
             runtime.shutdown_timeout(LEFTOVERS);
             outcome
@@ -70,7 +79,11 @@ where
 }
 
 /// From the first part to the last: builds, announces, reloads when told to, drains.
-async fn run(settings: Settings, mut reloading: Reloading) -> Result<(), AppError> {
+async fn run(
+    settings: Settings,
+    sockets: Vec<TcpListener>,
+    mut reloading: Reloading,
+) -> Result<(), AppError> {
     // Before anything starts: a signal that comes meanwhile must not be lost.
     let mut signals = Signals::listen().map_err(AppError::Runtime)?;
     info!(version = env!("CARGO_PKG_VERSION"), data_dir = %whole(&settings.data_dir), "start");
@@ -78,29 +91,47 @@ async fn run(settings: Settings, mut reloading: Reloading) -> Result<(), AppErro
         warn!(variable, "no such setting, did you mean `{near}`?");
     }
     let app = tokio::select! {
-        app = App::build(settings) => app?,
+        app = App::build_on(sockets, settings) => app?,
         signal = signals.end() => {
             info!(signal, "stop before anything was served");
             return Ok(());
         }
     };
     announce(&app.ready_line());
-    let signal = loop {
-        match signals.next().await {
-            Wanted::End(signal) => break signal,
-            Wanted::Reload => reloading.reload(&app),
-            Wanted::Reopen => reload::reopen(&app),
+    let end = {
+        let mut relieved = pin!(app.relieved());
+        loop {
+            tokio::select! {
+                wanted = signals.next() => match wanted {
+                    Wanted::End(signal) => break End::Signal(signal),
+                    Wanted::Reload => reloading.reload(&app),
+                    Wanted::Reopen => reload::reopen(&app),
+                },
+                () = &mut relieved => break End::Relieved,
+            }
         }
     };
-    info!(signal, "drain; a second signal ends at once");
+    match end {
+        End::Signal(signal) => info!(signal, "drain; a second signal ends at once"),
+        End::Relieved => info!("another gateway has taken over, drain"),
+    }
     tokio::select! {
-        () = app.shutdown() => info!("stop"),
+        () = app.end(end) => info!("stop"),
         signal = signals.end() => {
             error!(signal, "stop without draining");
             std::process::exit(EXIT_AT_ONCE);
         }
     }
     Ok(())
+}
+
+/// Why the process ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// By the signal of this name.
+    Signal(&'static str),
+    /// Another one serves by the same sockets.
+    Relieved,
 }
 
 /// The folder as it is found from anywhere, for whoever reads the log.
@@ -124,6 +155,7 @@ fn announce(line: &str) {
 pub struct App {
     admin: Option<Admin>,
     gateway: Option<Gateway>,
+    successors: Option<Successors>,
 }
 
 impl App {
@@ -135,19 +167,30 @@ impl App {
     /// # Errors
     /// When a part cannot start; the parts started before it are stopped again.
     pub async fn build(settings: Settings) -> Result<Self, AppError> {
-        let Settings { role, admin, gateway, admins, .. } = settings;
+        Self::build_on(Vec::new(), settings).await
+    }
+
+    /// The same; the gateway uses those of the open sockets that listen where its settings say. One that is told of a gateway
+    /// to take over from asks that one first.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build). The other gateway serves on then.
+    pub async fn build_on(sockets: Vec<TcpListener>, settings: Settings) -> Result<Self, AppError> {
+        let Settings { role, admin, gateway, admins, takeover, .. } = settings;
+        let takeover = takeover.filter(|_| role == Role::Gateway);
         let admin = match role {
             Role::Both | Role::Admin => Some(Admin::start(admin).await?),
             Role::Gateway => None,
         };
         let source = match (role, &admin) {
-            (Role::Admin, _) => return Ok(Self { admin, gateway: None }),
+            (Role::Admin, _) => return Ok(Self { admin, gateway: None, successors: None }),
             (_, Some(admin)) => GatewaySource::Local(admin.image()),
             (_, None) => GatewaySource::Admins(admins),
         };
-        let app = Self { admin, gateway: None };
-        match serving(gateway, source).await {
-            Ok(gateway) => Ok(Self { gateway: Some(gateway), ..app }),
+        let app = Self { admin, gateway: None, successors: None };
+        let sockets = inherit::sorted(sockets, gateway.status_listen);
+        match taking_over(takeover, sockets, gateway, source).await {
+            Ok((gateway, successors)) => Ok(Self { gateway: Some(gateway), successors, ..app }),
             Err(error) => {
                 app.shutdown().await;
                 Err(error)
@@ -185,12 +228,28 @@ impl App {
         format!("ready{}", running.collect::<String>())
     }
 
+    /// Returns once another gateway has taken over from the one in here; never without `--takeover`.
+    async fn relieved(&self) {
+        match (&self.gateway, &self.successors) {
+            (Some(gateway), Some(successors)) => successors.relieved(|| gateway.sockets()).await,
+            _ => pending().await,
+        }
+    }
+
     /// Stops the parts: the gateway drains first, so that it knows the upstreams to the end.
     pub async fn shutdown(self) {
-        if let Some(gateway) = self.gateway
-            && let Drained::CutOff { connections } = gateway.shutdown().await
-        {
-            warn!(connections, "requests were cut off: they took longer than `--drain-timeout`");
+        self.end(End::Signal("none")).await;
+    }
+
+    async fn end(self, end: End) {
+        if let Some(gateway) = self.gateway {
+            let drained = match end {
+                End::Signal(_) => gateway.shutdown().await,
+                End::Relieved => gateway.hand_over().await,
+            };
+            if let Drained::CutOff { connections } = drained {
+                warn!(connections, "requests were cut off: they took longer than `--drain-timeout`");
+            }
         }
         if let Some(admin) = self.admin {
             admin.shutdown().await;
@@ -198,9 +257,43 @@ impl App {
     }
 }
 
+/// A gateway that accepts requests, in place of the one that was told of, if there was one, and where the next one asks.
+async fn taking_over(
+    takeover: Option<PathBuf>,
+    sockets: Sockets,
+    config: GatewayConfig,
+    source: GatewaySource,
+) -> Result<(Gateway, Option<Successors>), AppError> {
+    let Some(path) = takeover else { return Ok((serving(sockets, config, source).await?, None)) };
+    let failed = |source| AppError::Takeover { path: path.clone(), source };
+    let (sockets, predecessor) = match predecessor(&path).await.map_err(failed)? {
+        Some((sockets, predecessor)) => {
+            info!(sockets = sockets.requests.len(), "take over from another gateway");
+            (sockets, Some(predecessor))
+        }
+        None => (sockets, None),
+    };
+    let gateway = serving(sockets, config, source).await?;
+    // First, so that somebody is found there at any time.
+    let successors = Successors::listen(&path).map_err(failed)?;
+    if let Some(Err(error)) = predecessor.map(Predecessor::relieve) {
+        warn!(%error, "the gateway before this one has ended by itself");
+    }
+    Ok((gateway, Some(successors)))
+}
+
+async fn predecessor(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
+    let path = path.to_owned();
+    spawn_blocking(move || takeover::ask(&path)).await.map_err(io::Error::other)?
+}
+
 /// A gateway that accepts requests.
-async fn serving(config: GatewayConfig, source: GatewaySource) -> Result<Gateway, AppError> {
-    let gateway = Gateway::start(config, source).await?;
+async fn serving(
+    sockets: Sockets,
+    config: GatewayConfig,
+    source: GatewaySource,
+) -> Result<Gateway, AppError> {
+    let gateway = Gateway::start_on(sockets, config, source).await?;
     info!(status = %gateway.status_addr(), "wait for the first configuration");
     if gateway.ready().await { Ok(gateway) } else { Err(AppError::NotServing) }
 }
@@ -228,6 +321,14 @@ pub enum AppError {
     /// The gateway did not start.
     #[error(transparent)]
     Gateway(GatewayError),
+    /// No gateway could be taken over from, or found for it.
+    #[error("take over by `{}` (`--takeover`)", path.display())]
+    Takeover {
+        /// The socket file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The gateway has its first configuration, and its port cannot be opened after all; the log says why.
     #[error("open the port for requests (`--gateway-listen`)")]
     NotServing,

@@ -18,6 +18,7 @@ mod reload;
 mod rooms;
 mod settings;
 mod sync;
+mod takeover;
 
 use soul_tests::harness::Program;
 

@@ -145,7 +145,9 @@ fn refuse_misplaced(role: Role, matches: &ArgMatches) -> Result<(), ConfigError>
         Role::Both => {
             let remedy =
                 "the gateway learns from the admin in its own process; `soul-gateway-mini gateway` takes it";
-            refuse(matches, "admin", "--admin", None, remedy)
+            refuse(matches, "admin", "--admin", None, remedy)?;
+            let remedy = "an admin is not handed over; `soul-gateway-mini gateway` takes it";
+            refuse(matches, "takeover", "--takeover", None, remedy)
         }
         Role::Admin => {
             let remedy = "it is a setting of the gateway, which does not run";

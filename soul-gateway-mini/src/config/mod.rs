@@ -60,6 +60,8 @@ pub struct Settings {
     pub gateway: GatewayConfig,
     /// Admins that a gateway without one in its process learns from.
     pub admins: Vec<Url>,
+    /// Socket file by which a gateway alone takes over from another, and hands over.
+    pub takeover: Option<PathBuf>,
     /// Environment variables that look like settings and are none, each with the one it is most like.
     pub unknown_variables: Vec<(String, String)>,
     /// All of them by name, as they are written; secrets are not told.
@@ -86,7 +88,7 @@ impl Settings {
         let mut written = layer::written::<ProcessSettings>(&process);
         written.extend(layer::written::<AdminSettings>(&admin));
         written.extend(layer::written::<GatewaySettings>(&gateway));
-        let GatewayPart { config: mut gateway, admins } = gateway;
+        let GatewayPart { config: mut gateway, admins, takeover } = gateway;
         let mut admin = with_secrets(admin)?;
         if let DataDir::Path(folder) = &process.data_dir {
             admin.data = DataDir::Path(folder.join("admin"));
@@ -99,7 +101,18 @@ impl Settings {
         check(&admin, &gateway)?;
         let Process { data_dir, log_level, log_format, .. } = process;
         let unknown_variables = cli::unknown_variables();
-        Ok(Self { role, data_dir, log_level, log_format, admin, gateway, admins, unknown_variables, written })
+        Ok(Self {
+            role,
+            data_dir,
+            log_level,
+            log_format,
+            admin,
+            gateway,
+            admins,
+            takeover,
+            unknown_variables,
+            written,
+        })
     }
 }
 

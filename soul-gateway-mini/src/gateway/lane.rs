@@ -8,7 +8,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
@@ -19,7 +18,6 @@ use std::{
 
 use arc_swap::{ArcSwap, Cache};
 use tokio::{
-    net::{TcpListener, TcpSocket},
     runtime::{Builder, Runtime},
     time::{MissedTickBehavior, interval},
 };
@@ -34,9 +32,6 @@ use crate::{
 
 /// Pause between two looks at what has been idle for too long.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Connections that wait to be accepted, in the system's queue.
-const BACKLOG: u32 = 1024;
 
 /// How long lookups of names, which cannot be stopped, are waited for at the end.
 const LEFTOVERS: Duration = Duration::from_millis(100);
@@ -208,66 +203,4 @@ fn run(runtime: Runtime, lane: &Lane, work: impl Future<Output = ()>, cut: &Canc
     lane.client.close_idle();
     runtime.shutdown_timeout(LEFTOVERS);
     lane.lines.flush();
-}
-
-/// A port that is taken and not open yet, for one lane.
-pub(super) struct Port(TcpSocket);
-
-impl Port {
-    /// Takes the port once for every lane.
-    ///
-    /// Where the system spreads connections over several listeners at one address, each lane has its own. Elsewhere the
-    /// lanes would take them from each other, so there is one lane that listens.
-    ///
-    /// # Errors
-    /// When the address cannot be listened on, for one because somebody else does.
-    pub(super) fn take(address: SocketAddr, lanes: usize) -> io::Result<(SocketAddr, Vec<Self>)> {
-        // Alone first, without sharing: that another gateway listens there already must not go unnoticed.
-        let alone = socket(address, false)?;
-        let address = alone.local_addr()?;
-        if !SPREADS || lanes == 1 {
-            return Ok((address, vec![Self(alone)]));
-        }
-        let ports = (0..lanes).map(|_| socket(address, true).map(Self)).collect::<io::Result<_>>()?;
-        Ok((address, ports))
-    }
-
-    /// Opens it; to be called in the lane.
-    pub(super) fn open(self) -> io::Result<TcpListener> {
-        self.0.listen(BACKLOG)
-    }
-}
-
-/// Whether the system spreads connections over listeners at one address.
-pub(super) const SPREADS: bool = cfg!(target_os = "linux");
-
-fn socket(address: SocketAddr, shared: bool) -> io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    // Connections of the process before this one may linger; elsewhere the option means another thing.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    #[cfg(target_os = "linux")]
-    socket.set_reuseport(shared)?;
-    #[cfg(not(target_os = "linux"))]
-    let _ = shared;
-    socket.bind(address)?;
-    Ok(socket)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_port_is_taken_once_for_all_lanes_and_never_from_somebody_else() {
-        let free = "127.0.0.1:0".parse().unwrap();
-        let (address, ports) = Port::take(free, 3).unwrap();
-        let listeners: Vec<_> = ports.into_iter().map(|port| port.open().unwrap()).collect();
-        assert_eq!(listeners.len(), if SPREADS { 3 } else { 1 });
-        assert!(listeners.iter().all(|listener| listener.local_addr().unwrap() == address));
-        for lanes in [1, 3] {
-            let taken = Port::take(address, lanes).err().map(|error| error.kind());
-            assert_eq!(taken, Some(io::ErrorKind::AddrInUse));
-        }
-    }
 }

@@ -44,6 +44,7 @@ mod lane;
 mod metrics;
 mod peer;
 mod plugin;
+mod port;
 mod probe;
 mod proxied;
 mod refresh;
@@ -52,6 +53,7 @@ mod respond;
 mod server;
 mod spare;
 mod status;
+mod work;
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -60,6 +62,7 @@ use hyper::{body::Incoming, upgrade::OnUpgrade};
 
 pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
 pub use error::GatewayError;
+pub use port::Sockets;
 pub use proxied::{BadNetwork, Network};
 pub use reload::Reloaded;
 pub use server::{Drained, Gateway, GatewaySource};
@@ -132,6 +135,9 @@ impl Requests {
             Err(Refusal::Overloaded)
         };
         let mut response = respond::finish(outcome, record, requests.error_status);
+        if caller.lane.is_draining() {
+            respond::as_last(&mut response);
+        }
         response.body_mut().lasts(turn);
         spare::give_back(head.headers);
         Ok(response)

@@ -160,6 +160,13 @@ impl Drop for Record<'_> {
     }
 }
 
+/// Says that the connection ends with this answer, for the caller is to know before it asks again. (HTTP/2 says it otherwise.)
+pub(super) fn as_last(response: &mut Response<AnswerBody>) {
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+}
+
 /// Ends a request: an upstream's answer as it is, or the gateway's own.
 pub(super) fn finish(
     outcome: Result<Response<AnswerBody>, Refusal>,

@@ -1,6 +1,6 @@
 //! A gateway's own life: its listeners, its tasks, its end.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, thread, time::Duration};
+use std::{fmt, io, net, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{net::TcpListener, sync::watch, time::timeout};
@@ -13,18 +13,20 @@ use url::Url;
 use super::{
     GatewayConfig, GatewayError, Requests,
     access::{AccessLog, Lines},
-    connection::{self, Serving},
+    connection::Serving,
     forward::{Client, Names},
-    lane::{Lane, Port, SPREADS},
+    lane::Lane,
+    port::{Ports, SPREADS, Sockets, is_at},
     probe, refresh,
     reload::{Reloaded, Reloads},
     status,
+    work::Work,
 };
 use crate::{
-    listen::{Accepted, Acceptor, Places},
+    listen::Places,
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
-    tls::{CallerTls, TlsError, UpstreamTls},
+    tls::{CallerTls, TlsError},
 };
 
 /// How long background tasks may take to end once they were told to.
@@ -55,13 +57,15 @@ pub enum Drained {
 ///
 /// Dropping it stops it at once; [`shutdown`](Self::shutdown) lets requests in flight end first.
 pub struct Gateway {
+    /// What it listens on, to be handed over.
+    sockets: Sockets,
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     sync: ConfigSync,
     access_log: Arc<AccessLog>,
-    /// How many lanes take connections, and how many there are.
+    /// How many lanes take connections.
     open: watch::Receiver<usize>,
-    lanes: usize,
+    lanes: Arc<[Arc<Lane>]>,
     tls: Option<Arc<CallerTls>>,
     tasks: Tasks,
     config: Arc<watch::Sender<Arc<GatewayConfig>>>,
@@ -83,6 +87,8 @@ struct Tasks {
     /// Synchronisation, probing, status.
     background: TaskTracker,
     stop: CancellationToken,
+    /// Another gateway serves by the same sockets.
+    handed_over: CancellationToken,
 }
 
 impl Tasks {
@@ -103,6 +109,18 @@ impl Gateway {
     /// # Errors
     /// When a setting cannot work, an admin's address is none, or an address cannot be listened on.
     pub async fn start(config: GatewayConfig, source: GatewaySource) -> Result<Self, GatewayError> {
+        Self::start_on(Sockets::default(), config, source).await
+    }
+
+    /// The same, on sockets that are open already, as far as they listen where the settings say.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_on(
+        sockets: Sockets,
+        config: GatewayConfig,
+        source: GatewaySource,
+    ) -> Result<Self, GatewayError> {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(GatewayError::Config { problems });
@@ -112,11 +130,22 @@ impl Gateway {
         }
         let tls = config.caller_tls().map(|files| CallerTls::open(files, config.speaks_http2()));
         let tls = tls.transpose()?.map(Arc::new);
-        let upstream_tls = Arc::new(UpstreamTls::open(config.upstream_trust())?);
         let threads = if SPREADS { threads(&config) } else { 1 };
-        let (local_addr, ports) = Port::take(config.listen, threads)
-            .map_err(|source| listen_error(config.listen, "requests", source))?;
-        let watchers = listen(config.status_listen, "status").await?;
+        let Sockets { requests, status, shared } = sockets;
+        let requests = usable(requests, config.listen, "--gateway-listen");
+        let ports = if requests.is_empty() {
+            Ports::take(config.listen, threads)
+        } else {
+            Ports::share(requests, threads)
+        };
+        let ports = ports.map_err(|source| listen_error(config.listen, "requests", source))?;
+        let Ports { address: local_addr, lanes: ports, sockets: requests } = ports;
+        let status = usable(status.into_iter().collect(), config.status_listen, "--status-listen").pop();
+        let (watchers, status) = match watchers(status, config.status_listen).await {
+            Ok(watchers) => watchers,
+            Err(error) => return Err(listen_error(config.status_listen, "status", error)),
+        };
+        let sockets = Sockets { requests, status, shared: true };
         let status_addr =
             watchers.local_addr().map_err(|e| listen_error(config.status_listen, "status", e))?;
 
@@ -138,8 +167,7 @@ impl Gateway {
         let served = Arc::new(ArcSwap::new(requests(&config)));
         let accepted = Arc::new(ArcSwap::new(serving(&config)));
         let lane = || {
-            let client = Client::new(Arc::clone(&names), Arc::clone(&upstream_tls));
-            let lines = Lines::new(Arc::clone(&access_log));
+            let (client, lines) = (Client::new(Arc::clone(&names)), Lines::new(Arc::clone(&access_log)));
             Arc::new(Lane::new(&sync, &served, client, lines))
         };
         let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
@@ -166,9 +194,17 @@ impl Gateway {
             lanes: Arc::clone(&lanes),
             callers: tasks.callers.clone(),
             draining: tasks.drain.clone(),
+            handed_over: tasks.handed_over.clone(),
             config: configured.clone(),
         };
-        tasks.background.spawn(status::serve(watchers, watched, tasks.stop.clone()));
+        let (ready, stop) = (sync.clone(), tasks.stop.clone());
+        tasks.background.spawn(async move {
+            // While another one answers by the same socket, this one answers only if it serves, too.
+            let serves = async { !shared || ready.ready().await };
+            if stop.run_until_cancelled(serves).await == Some(true) {
+                status::serve(watchers, watched, stop).await;
+            }
+        });
         tasks.run(probe::rounds(sync.clone(), configured));
         tasks.run(refresh::rounds(sync.clone()));
         let (opened, open) = watch::channel(0);
@@ -180,8 +216,6 @@ impl Gateway {
                 Ok(tls.reload()?)
             });
         }
-        reloads
-            .add("authorities of upstreams", move |config| Ok(upstream_tls.reload(config.upstream_trust())?));
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {
                 sync: sync.clone(),
@@ -191,12 +225,13 @@ impl Gateway {
                 drain: tasks.drain.clone(),
                 open: Arc::clone(&opened),
             };
-            lane.start(index, work.run(Arc::clone(lane), port), tasks.cut.clone(), tasks.lanes.token())
+            let work = Arc::new(work).run(Arc::clone(lane), port);
+            lane.start(index, work, tasks.cut.clone(), tasks.lanes.token())
                 .map_err(|source| GatewayError::Thread { source })?;
         }
 
-        let lanes = lanes.len();
         Ok(Self {
+            sockets,
             local_addr,
             status_addr,
             sync,
@@ -232,7 +267,7 @@ impl Gateway {
     /// Returns once requests are accepted: the first configuration serves, from an admin or from disk. `false` if
     /// the gateway stopped before, or could not open the port after all.
     pub async fn ready(&self) -> bool {
-        self.open.clone().wait_for(|open| *open == self.lanes).await.is_ok()
+        self.open.clone().wait_for(|open| *open == self.lanes.len()).await.is_ok()
     }
 
     /// Reads the files of [`GatewayConfig::tls_certificates`] and the others for TLS again; without any, does nothing.
@@ -279,13 +314,39 @@ impl Gateway {
         reopen_log(&self.access_log, &config)
     }
 
+    /// The sockets it listens on, for a gateway that is to take over from this one.
+    ///
+    /// # Errors
+    /// When the process may open no more files.
+    pub fn sockets(&self) -> io::Result<Sockets> {
+        self.sockets.try_clone()
+    }
+
+    /// The same as [`shutdown`](Self::shutdown), after another gateway has begun to serve by the [`sockets`](Self::sockets):
+    /// leaves status to it at once.
+    pub async fn hand_over(self) -> Drained {
+        self.tasks.handed_over.cancel();
+        self.shutdown().await
+    }
+
     /// Stops accepting, lets requests in flight end for as long as the settings allow, and stops everything.
-    pub async fn shutdown(self) -> Drained {
+    ///
+    /// Connections that wait to be accepted are served as well. A caller whose connection is open is told with its next
+    /// answer that it is the last one; one that asks nothing for a second is closed.
+    pub async fn shutdown(mut self) -> Drained {
+        self.sockets = Sockets::default();
         let tasks = &self.tasks;
         let drain_timeout = self.config.borrow().drain_timeout;
+        // First, for a connection that is woken looks there.
+        self.lanes.iter().for_each(|lane| lane.drain());
         tasks.drain.cancel();
         tasks.callers.close();
-        let drained = match timeout(drain_timeout, tasks.callers.wait()).await {
+        let ended = async {
+            // Until then lanes still take in what waits at the port. An error: they are gone already.
+            let _ = self.open.clone().wait_for(|open| *open == 0).await;
+            tasks.callers.wait().await;
+        };
+        let drained = match timeout(drain_timeout, ended).await {
             Ok(()) => Drained::All,
             Err(_) => Drained::CutOff { connections: tasks.callers.len() },
         };
@@ -348,8 +409,30 @@ fn check_admins(admins: &[Url]) -> Result<(), GatewayError> {
     Ok(())
 }
 
-async fn listen(address: SocketAddr, purpose: &'static str) -> Result<TcpListener, GatewayError> {
-    TcpListener::bind(address).await.map_err(|source| listen_error(address, purpose, source))
+/// The sockets that listen where the settings say; of the others it is told that nobody will answer there.
+fn usable(sockets: Vec<net::TcpListener>, address: SocketAddr, setting: &str) -> Vec<net::TcpListener> {
+    let (usable, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_at(socket, address));
+    for socket in others {
+        let at = socket.local_addr().map_or_else(|_| "?".to_owned(), |at| at.to_string());
+        tracing::warn!(at, "an open socket was given that is not where `{setting}` says; it is not used");
+    }
+    usable
+}
+
+/// The listener for status, and the same once more to be handed over.
+async fn watchers(
+    open: Option<net::TcpListener>,
+    address: SocketAddr,
+) -> io::Result<(TcpListener, Option<net::TcpListener>)> {
+    let listener = match open {
+        Some(open) => {
+            open.set_nonblocking(true)?;
+            open
+        }
+        None => TcpListener::bind(address).await?.into_std()?,
+    };
+    let once_more = listener.try_clone()?;
+    Ok((TcpListener::from_std(listener)?, Some(once_more)))
 }
 
 fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -> GatewayError {
@@ -371,49 +454,4 @@ fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Resul
             ConfigSync::start(Local::new(images), None, settings, options, background, stop)
         }
     })
-}
-
-/// What a lane is to do.
-struct Work {
-    sync: ConfigSync,
-    /// How connections are served that are accepted from now on.
-    serving: Arc<ArcSwap<Serving>>,
-    places: Places,
-    callers: TaskTracker,
-    drain: CancellationToken,
-    /// How many lanes take connections.
-    open: Arc<watch::Sender<usize>>,
-}
-
-impl Work {
-    /// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
-    async fn run(self, lane: Arc<Lane>, port: Port) {
-        let drain = self.drain.clone();
-        if drain.run_until_cancelled(self.sync.ready()).await == Some(true) {
-            match port.open() {
-                Ok(listener) => {
-                    self.open.send_modify(|lanes| *lanes += 1);
-                    drain.run_until_cancelled(self.accept(&lane, listener)).await;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the port for requests cannot be opened");
-                    drain.cancel();
-                }
-            }
-        }
-        lane.drain();
-    }
-
-    async fn accept(&self, lane: &Arc<Lane>, listener: TcpListener) {
-        let mut acceptor = Acceptor::new(listener, "gateway", self.places.clone());
-        loop {
-            let Accepted { stream, peer, place } = acceptor.next().await;
-            let (lane, serving) = (Arc::clone(lane), self.serving.load_full());
-            let connection = connection::serve(stream, peer.ip(), lane, serving);
-            self.callers.spawn(async move {
-                connection.await;
-                drop(place);
-            });
-        }
-    }
 }

@@ -8,19 +8,30 @@
 //! | `/status` | JSON: synchronisation, selectors with their upstreams, entries that cannot be used |
 
 use std::{
+    future::pending,
+    io,
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
 use axum::{
     Json, Router, extract,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONNECTION, CONTENT_TYPE},
+    },
+    middleware::map_response,
     response::{IntoResponse, Response},
     routing::get,
+    serve::Listener,
 };
 use serde::Serialize;
 use soul_client::balance::{Health, Member};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -44,6 +55,8 @@ pub(super) struct Watched {
     /// Connections of callers.
     pub(super) callers: TaskTracker,
     pub(super) draining: CancellationToken,
+    /// Another gateway listens by the same sockets and serves.
+    pub(super) handed_over: CancellationToken,
     pub(super) config: watch::Receiver<Arc<GatewayConfig>>,
 }
 
@@ -55,7 +68,8 @@ impl Watched {
 
     /// Why no requests should be sent here; `None` if they should.
     fn not_ready(&self) -> Option<String> {
-        if self.draining.is_cancelled() {
+        // Whoever asks for the port is served by the other one then, so nobody is to stay away.
+        if self.draining.is_cancelled() && !self.handed_over.is_cancelled() {
             return Some("draining".to_owned());
         }
         let status = self.sync.status();
@@ -76,15 +90,49 @@ type Shared = extract::State<Arc<State>>;
 
 /// Answers until `stop` is cancelled.
 pub(super) async fn serve(listener: TcpListener, watched: Watched, stop: CancellationToken) {
+    let handed_over = watched.handed_over.clone();
+    let listener = UntilHandedOver { listener: Some(listener), handed_over: handed_over.clone() };
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/status", get(status))
-        .with_state(Arc::new(State { metrics: Metrics::new(watched.clone()), watched }));
+        .with_state(Arc::new(State { metrics: Metrics::new(watched.clone()), watched }))
+        .layer(map_response(move |mut response: Response| {
+            if handed_over.is_cancelled() {
+                // The other one is to be asked next time.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            std::future::ready(response)
+        }));
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
     if let Err(error) = served {
         tracing::error!(%error, "status is no longer served");
+    }
+}
+
+/// Takes connections until another gateway does; those that are open may go on asking.
+struct UntilHandedOver {
+    listener: Option<TcpListener>,
+    handed_over: CancellationToken,
+}
+
+impl Listener for UntilHandedOver {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        if let Some(listener) = &mut self.listener
+            && let Some(accepted) = self.handed_over.run_until_cancelled(Listener::accept(listener)).await
+        {
+            return accepted;
+        }
+        self.listener = None;
+        pending().await
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.as_ref().ok_or(io::ErrorKind::NotConnected)?.local_addr()
     }
 }
 

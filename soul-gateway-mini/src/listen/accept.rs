@@ -1,6 +1,6 @@
 //! Accepting connections: only so many at once, and trouble told now and then instead of every time.
 
-use std::{future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future, io, net, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -70,6 +70,23 @@ impl Acceptor {
         }
     }
 
+    /// The connections that wait, at the end: they were made before it, and closing the listener would reset them. Those
+    /// beyond the limit are.
+    pub(crate) fn waiting(mut self) -> Vec<Accepted> {
+        let mut waiting: Vec<_> = self.waiting.take().into_iter().collect();
+        // What the runtime knows of the listener may be older than the newest connection, so the system is asked.
+        if let Ok(listener) = self.listener.into_std() {
+            while let Some(accepted) = accept_now(&listener) {
+                waiting.extend(TcpStream::from_std(accepted.0).ok().map(|stream| (stream, accepted.1)));
+            }
+        }
+        let placed = waiting.into_iter().map_while(|(stream, peer)| {
+            let place = Arc::clone(&self.places.free).try_acquire_owned().ok()?;
+            Some(Accepted { stream, peer, place })
+        });
+        placed.collect()
+    }
+
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             match self.listener.accept().await {
@@ -97,6 +114,17 @@ impl Acceptor {
             Ok(place) => place,
             // Nobody closes the semaphore.
             Err(_) => future::pending().await,
+        }
+    }
+}
+
+/// A connection, if one waits.
+fn accept_now(listener: &net::TcpListener) -> Option<(net::TcpStream, SocketAddr)> {
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => return stream.set_nonblocking(true).ok().map(|()| (stream, peer)),
+            Err(error) if is_of_one_connection(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
         }
     }
 }
@@ -141,5 +169,19 @@ mod tests {
         tokio::time::advance(TELL_EVERY).await;
         assert_eq!(trouble.happened(), Some(1001));
         assert_eq!(trouble.happened(), None);
+    }
+
+    #[tokio::test]
+    async fn connections_that_wait_at_the_end_are_taken_in() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let callers: Vec<_> = (0..3).map(|_| net::TcpStream::connect(address).unwrap()).collect();
+        let waiting = Acceptor::new(listener, "test", Places::new(10)).waiting();
+        let mut peers: Vec<_> = waiting.iter().map(|accepted| accepted.peer).collect();
+        let mut expected: Vec<_> = callers.iter().map(|caller| caller.local_addr().unwrap()).collect();
+        peers.sort();
+        expected.sort();
+        assert_eq!(peers, expected);
+        assert!(net::TcpStream::connect(address).is_err(), "and no more");
     }
 }

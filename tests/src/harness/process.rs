@@ -1,8 +1,11 @@
 //! The program as a process, for stories about its command line, its signals and its sudden end.
 
 use std::{
+    net::TcpListener,
+    os::fd::OwnedFd,
     path::Path,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,6 +24,7 @@ pub struct Program {
     path: &'static str,
     variables: Vec<(String, String)>,
     descriptors: Option<u32>,
+    socket: Option<Arc<TcpListener>>,
 }
 
 /// What a process said and how it ended.
@@ -38,7 +42,7 @@ impl Program {
     /// The executable at `path`; its environment has no settings of the person running the tests.
     #[must_use]
     pub fn new(path: &'static str) -> Self {
-        Self { path, variables: Vec::new(), descriptors: None }
+        Self { path, variables: Vec::new(), descriptors: None, socket: None }
     }
 
     /// Sets an environment variable.
@@ -55,14 +59,24 @@ impl Program {
         self
     }
 
+    /// Starts it with a socket that listens already, as a service manager does.
+    #[must_use]
+    pub fn on_socket(mut self, socket: TcpListener) -> Self {
+        self.socket = Some(Arc::new(socket));
+        self
+    }
+
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = match self.descriptors {
-            None => Command::new(self.path),
-            Some(allowed) => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -S -n {allowed} && exec \"$0\" \"$@\""), self.path]);
-                shell
-            }
+        let shell = |script: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script, self.path]);
+            shell
+        };
+        let mut command = match (self.descriptors, &self.socket) {
+            (Some(allowed), _) => shell(&format!("ulimit -S -n {allowed} && exec \"$0\" \"$@\"")),
+            // Sockets begin at 3, and the process is told of them by its own number, which only it knows.
+            (_, Some(_)) => shell("export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$0\" \"$@\" 3<&0 </dev/null"),
+            _ => Command::new(self.path),
         };
         for (variable, _) in std::env::vars_os() {
             let name = variable.to_string_lossy();
@@ -71,7 +85,9 @@ impl Program {
             }
         }
         command.args(args).envs(self.variables.iter().cloned());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let socket = self.socket.as_ref().map(|socket| socket.try_clone().expect("the socket once more"));
+        let stdin = socket.map_or_else(Stdio::null, |socket| Stdio::from(OwnedFd::from(socket)));
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         command
     }
 

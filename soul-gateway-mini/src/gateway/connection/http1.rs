@@ -38,24 +38,25 @@ where
         Requests::answer(head, body, caller)
     });
     let mut connection = pin!(serving.http1.serve_connection(io, service).with_upgrades());
-    if watch.ending {
-        connection.as_mut().graceful_shutdown();
-    }
     let alarm = &*caller.alarm;
-    let mut abandoned = pin!(asked.nothing());
+    let mut once_more = pin!(asked.once_more());
+    let mut told = false;
     let served = poll_fn(|cx| {
         if watch.timer.ring() && alarm.is_idle() {
             // It has asked nothing for too long, or half a question.
             return Poll::Ready(Ok(()));
         }
-        if watch.drains(cx) {
+        watch.drains(cx);
+        // One that is just about to ask is not closed in its face.
+        if watch.ending && !told && (!alarm.is_idle() || once_more.as_mut().poll(cx).is_ready()) {
+            if !asked.at_all() {
+                return Poll::Ready(Ok(()));
+            }
+            told = true;
             connection.as_mut().graceful_shutdown();
         }
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(ended);
-        }
-        if watch.ending && abandoned.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(()));
         }
         watch.timer.arm(cx);
         Poll::Pending

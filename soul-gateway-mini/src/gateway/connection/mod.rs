@@ -19,7 +19,7 @@ use std::{
 use hyper::server::conn::http1 as hyper_http1;
 use tokio::{
     net::TcpStream,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
@@ -34,7 +34,10 @@ use super::{
     peer::Peer,
     proxied,
 };
-use crate::tls::{CallerTls, HTTP_2};
+use crate::{
+    listen::GRACE,
+    tls::{CallerTls, HTTP_2},
+};
 
 /// What a connection may hold of bodies, beyond the longest head: a slow reader costs no more than that.
 const BUFFER: usize = 16 * 1024;
@@ -79,7 +82,7 @@ impl Serving {
     /// Makes the connection one of TLS, if the caller can; a time limit is on it, as on the head of a request.
     async fn shake_hands(&self, stream: TcpStream, peer: &Peer) -> Option<TlsStream<TcpStream>> {
         let shaken = timeout(self.header_read_timeout, self.tls.as_ref()?.accept(stream));
-        match self.drain.run_until_cancelled(shaken).await? {
+        match self.begun(shaken).await? {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
                 tracing::debug!(peer = %peer.address(), %error, "a TLS handshake failed");
@@ -92,13 +95,25 @@ impl Serving {
         }
     }
 
+    /// What comes of the beginning of a connection; `None` if it does not come soon after the gateway was told to stop.
+    async fn begun<T>(&self, beginning: impl Future<Output = T>) -> Option<T> {
+        let late = async {
+            self.drain.cancelled().await;
+            sleep(GRACE).await;
+        };
+        tokio::select! {
+            begun = beginning => Some(begun),
+            () = late => None,
+        }
+    }
+
     /// The address of the caller: the other end of the connection, or whom that speaks for.
     async fn caller(&self, stream: &mut TcpStream, peer: IpAddr) -> Option<IpAddr> {
         if !self.proxy_protocol {
             return Some(peer);
         }
         let told = timeout(self.header_read_timeout, proxied::proxy_protocol(stream));
-        match self.drain.run_until_cancelled(told).await? {
+        match self.begun(told).await? {
             Ok(Ok(address)) => Some(address.unwrap_or(peer)),
             Ok(Err(error)) => {
                 tracing::debug!(%peer, %error, "a connection did not begin with the PROXY protocol");

@@ -10,7 +10,6 @@ mod link;
 mod names;
 mod pool;
 mod send;
-mod stream;
 mod target;
 mod tunnel;
 mod upload;
@@ -178,7 +177,7 @@ impl<'r> Sending<'r> {
                 // On the heap, for it is large and seldom.
                 None => {
                     let within = self.forwarder.connect_timeout;
-                    let fresh = client.fresh(destination, within, deadline);
+                    let fresh = client.fresh(destination.target(), address, within, deadline);
                     match Box::pin(fresh).await {
                         Ok(lease) => lease,
                         Err(cause) => return Err(self.not_connected(candidate, cause)),

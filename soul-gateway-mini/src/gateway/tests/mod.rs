@@ -20,4 +20,3 @@ mod syncing;
 mod times;
 mod tls;
 mod tunnels;
-mod upstream_tls;

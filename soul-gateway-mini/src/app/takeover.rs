@@ -1,0 +1,223 @@
+//! A gateway takes over from another on the same machine, and no connection is lost.
+//!
+//! The one that runs listens at a socket file. The one that starts connects to it and is given the listening sockets themselves,
+//! not others at the same address: connections that wait in them wait on for whoever accepts next. Once it serves, it says so; then the
+//! other ends as at SIGTERM, and this one listens at the file. Until then the other serves on, and if this one ends
+//! before, that is all there was to it.
+//!
+//! | who | says | with |
+//! |---|---|---|
+//! | the old | `1`, the version of what follows | |
+//! | the old | `r` for each socket for requests, `s` for the one for status | the socket |
+//! | the old | `.` | |
+//! | the new | `R`, it is ready | |
+
+use std::{
+    fs,
+    io::{self, IoSlice, IoSliceMut, Read as _, Write as _},
+    mem::MaybeUninit,
+    net::TcpListener,
+    os::{
+        fd::{AsFd as _, BorrowedFd, OwnedFd},
+        unix::{fs::PermissionsExt as _, net},
+    },
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::{
+    cmsg_space,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags, recvmsg, sendmsg,
+    },
+};
+use tokio::{io::AsyncReadExt as _, net::UnixListener, task::JoinSet};
+use tracing::{info, warn};
+
+use crate::gateway::Sockets;
+
+const VERSION: u8 = b'1';
+const REQUESTS: u8 = b'r';
+const STATUS: u8 = b's';
+const END: u8 = b'.';
+const READY: u8 = b'R';
+
+/// How long either side waits for the other to say what it has ready.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The gateway that ran before, while this one starts. It serves on unless it is told that this one is ready.
+#[derive(Debug)]
+pub(super) struct Predecessor(net::UnixStream);
+
+/// Asks whoever listens at `path` for its sockets; `None` if nobody does. Blocks for a moment.
+///
+/// # Errors
+/// When somebody does, and gives none: another start would not find the ports free either.
+pub(super) fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
+    let stream = match net::UnixStream::connect(path) {
+        Ok(stream) => stream,
+        // Not there yet, or left behind by one that has ended.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let sockets = receive(&stream)?;
+    Ok(Some((sockets, Predecessor(stream))))
+}
+
+impl Predecessor {
+    /// Tells it that it may end.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub(super) fn relieve(mut self) -> io::Result<()> {
+        self.0.write_all(&[READY])
+    }
+}
+
+/// Where the gateway after this one asks.
+#[derive(Debug)]
+pub(super) struct Successors {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Successors {
+    /// Listens at `path` instead of whoever did before. Only this user may connect there.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(super) fn listen(path: &Path) -> io::Result<Self> {
+        // Under another name first, so that at any time somebody is behind the right one, and nobody else can connect.
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}", std::process::id()));
+        let beside = PathBuf::from(beside);
+        if let Err(error) = fs::remove_file(&beside)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let listener = UnixListener::bind(&beside)?;
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&beside, path)?;
+        Ok(Self { listener, path: path.to_owned() })
+    }
+
+    /// Gives the sockets to every gateway that asks, and returns once one of them is ready.
+    pub(super) async fn relieved(&self, sockets: impl Fn() -> io::Result<Sockets>) {
+        let mut asking = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted.and_then(|(stream, _)| Ok((stream, sockets()?))) {
+                    Ok((stream, sockets)) => drop(asking.spawn(relieved_by(stream, sockets))),
+                    Err(error) => {
+                        warn!(%error, file = %self.path.display(), "another gateway asked for the ports in vain");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                },
+                Some(ended) = asking.join_next() => match ended {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => {
+                        warn!(%error, "another gateway asked for the ports and was never ready, this one serves on");
+                    }
+                    Err(error) => warn!(%error, "another gateway asked for the ports in vain"),
+                },
+            }
+        }
+    }
+}
+
+/// Gives the sockets to one that asks, and waits until it is ready, however long it takes: what it learns from comes when
+/// it comes.
+async fn relieved_by(stream: tokio::net::UnixStream, sockets: Sockets) -> io::Result<()> {
+    info!("another gateway asks for the ports");
+    let stream = stream.into_std()?;
+    let stream = tokio::task::spawn_blocking(move || {
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        send(&stream, &sockets)?;
+        stream.set_nonblocking(true)?;
+        Ok::<_, io::Error>(stream)
+    })
+    .await
+    .map_err(io::Error::other)??;
+    match tokio::net::UnixStream::from_std(stream)?.read_u8().await? {
+        READY => Ok(()),
+        other => Err(unexpected(other)),
+    }
+}
+
+fn send(stream: &net::UnixStream, sockets: &Sockets) -> io::Result<()> {
+    say(stream, VERSION, None)?;
+    for socket in &sockets.requests {
+        say(stream, REQUESTS, Some(socket.as_fd()))?;
+    }
+    if let Some(socket) = &sockets.status {
+        say(stream, STATUS, Some(socket.as_fd()))?;
+    }
+    say(stream, END, None)
+}
+
+/// Sends a byte, and a socket along with it.
+fn say(stream: &net::UnixStream, what: u8, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut along = SendAncillaryBuffer::new(&mut space);
+    let sockets = socket.map(|socket| [socket]);
+    if let Some(sockets) = &sockets
+        && !along.push(SendAncillaryMessage::ScmRights(sockets))
+    {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    sendmsg(stream, &[IoSlice::new(&[what])], &mut along, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+fn receive(mut stream: &net::UnixStream) -> io::Result<Sockets> {
+    let mut version = [0];
+    stream.read_exact(&mut version)?;
+    if version != [VERSION] {
+        return Err(unexpected(version[0]));
+    }
+    let mut sockets = Sockets { shared: true, ..Sockets::default() };
+    loop {
+        match hear(stream)? {
+            (REQUESTS, Some(socket)) => sockets.requests.push(socket),
+            (STATUS, Some(socket)) => sockets.status = Some(socket),
+            (END, None) => return Ok(sockets),
+            (other, _) => return Err(unexpected(other)),
+        }
+    }
+}
+
+/// Receives a byte, and the socket that came with it. One byte at a time, so that it is clear which came with which.
+fn hear(stream: &net::UnixStream) -> io::Result<(u8, Option<TcpListener>)> {
+    let mut what = [0];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut along = RecvAncillaryBuffer::new(&mut space);
+    let came = recvmsg(stream, &mut [IoSliceMut::new(&mut what)], &mut along, flags())?;
+    if came.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let sockets = along.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
+        _ => None,
+    });
+    let socket: Option<OwnedFd> = sockets.flatten().last();
+    Ok((what[0], socket.map(TcpListener::from)))
+}
+
+/// The sockets are not for programs that this one may start.
+fn flags() -> RecvFlags {
+    #[cfg(target_os = "linux")]
+    return RecvFlags::CMSG_CLOEXEC;
+    #[cfg(not(target_os = "linux"))]
+    RecvFlags::empty()
+}
+
+fn unexpected(byte: u8) -> io::Error {
+    let said = format!("the other gateway said {byte:#04x}, which this version does not understand");
+    io::Error::new(io::ErrorKind::InvalidData, said)
+}
