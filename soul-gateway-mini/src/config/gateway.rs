@@ -178,6 +178,14 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_TLS_CLIENT_CA", value_name = "FILE")]
     pub(super) tls_client_ca: Option<PathBuf>,
 
+    /// Authorities that upstreams of `https://` are believed by, besides those of the system, a PEM file
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_CA", value_name = "FILE")]
+    pub(super) upstream_ca: Option<PathBuf>,
+
+    /// Whether upstreams of `https://` are believed whatever certificate they show; then anybody on the way may be one
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_TLS_INSECURE", value_name = "true|false")]
+    pub(super) upstream_tls_insecure: Option<Choice<bool>>,
+
     /// File to which a line of JSON is added for every request; `-` is the standard output
     #[arg(long, global = true, env = "SOUL_ACCESS_LOG", value_name = "FILE")]
     pub(super) access_log: Option<PathBuf>,
@@ -269,6 +277,7 @@ impl Area for GatewaySettings {
         http2_max_streams => config.http2_max_streams,
         tls_certificate => config.tls_certificates,
         tls_key => config.tls_keys,
+        upstream_tls_insecure => config.upstream_tls_insecure,
         stale_after => config.sync.stale_after,
         kept_after => config.sync.kept_after,
         sync_connect_timeout => config.sync.connect_timeout,
@@ -278,6 +287,7 @@ impl Area for GatewaySettings {
         sync_backoff_max => config.sync.backoff_max,
     } optional {
         tls_client_ca => config.tls_client_ca,
+        upstream_ca => config.upstream_ca,
         access_log => config.access_log,
         takeover => takeover,
     });

@@ -8,7 +8,7 @@ use super::{context::PathPrefix, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
     sync::SyncConfig,
-    tls::TlsFiles,
+    tls::{TlsFiles, UpstreamTrust},
 };
 
 /// Where requests arrive: loopback, Soul's own port.
@@ -152,6 +152,10 @@ pub struct GatewayConfig {
     pub tls_keys: Vec<PathBuf>,
     /// PEM file of authorities of which callers must show a certificate; `None` asks nobody for one.
     pub tls_client_ca: Option<PathBuf>,
+    /// PEM file of authorities that upstreams of `https://` are believed by, besides those of the system.
+    pub upstream_ca: Option<PathBuf>,
+    /// Whether upstreams of `https://` are believed whatever certificate they show: then anybody on the way may be one.
+    pub upstream_tls_insecure: bool,
     /// File to which a line is added for every request, `-` for the standard output; `None` writes none.
     pub access_log: Option<PathBuf>,
     /// How long requests in flight may take to end at shutdown.
@@ -205,6 +209,8 @@ impl Default for GatewayConfig {
             tls_certificates: Vec::new(),
             tls_keys: Vec::new(),
             tls_client_ca: None,
+            upstream_ca: None,
+            upstream_tls_insecure: false,
             access_log: None,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             error_status: ErrorStatus::default(),
@@ -229,6 +235,11 @@ impl GatewayConfig {
         let pairs: Vec<_> =
             self.tls_certificates.iter().cloned().zip(self.tls_keys.iter().cloned()).collect();
         (!pairs.is_empty()).then(|| TlsFiles { pairs, client_ca: self.tls_client_ca.clone() })
+    }
+
+    /// Whom upstreams of `https://` are believed to be.
+    pub(super) fn upstream_trust(&self) -> UpstreamTrust {
+        UpstreamTrust { ca: self.upstream_ca.clone(), anybody: self.upstream_tls_insecure, http2: false }
     }
 
     /// Whether HTTP/2 is spoken to callers.

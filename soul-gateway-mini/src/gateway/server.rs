@@ -26,7 +26,7 @@ use crate::{
     listen::Places,
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
-    tls::{CallerTls, TlsError},
+    tls::{CallerTls, TlsError, UpstreamTls},
 };
 
 /// How long background tasks may take to end once they were told to.
@@ -130,6 +130,7 @@ impl Gateway {
         }
         let tls = config.caller_tls().map(|files| CallerTls::open(files, config.speaks_http2()));
         let tls = tls.transpose()?.map(Arc::new);
+        let upstream_tls = Arc::new(UpstreamTls::open(config.upstream_trust())?);
         let threads = if SPREADS { threads(&config) } else { 1 };
         let Sockets { requests, status, shared } = sockets;
         let requests = usable(requests, config.listen, "--gateway-listen");
@@ -167,7 +168,8 @@ impl Gateway {
         let served = Arc::new(ArcSwap::new(requests(&config)));
         let accepted = Arc::new(ArcSwap::new(serving(&config)));
         let lane = || {
-            let (client, lines) = (Client::new(Arc::clone(&names)), Lines::new(Arc::clone(&access_log)));
+            let client = Client::new(Arc::clone(&names), Arc::clone(&upstream_tls));
+            let lines = Lines::new(Arc::clone(&access_log));
             Arc::new(Lane::new(&sync, &served, client, lines))
         };
         let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
@@ -216,6 +218,8 @@ impl Gateway {
                 Ok(tls.reload()?)
             });
         }
+        reloads
+            .add("authorities of upstreams", move |config| Ok(upstream_tls.reload(config.upstream_trust())?));
         for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
             let work = Work {
                 sync: sync.clone(),

@@ -30,7 +30,9 @@ pub(crate) use kept::Kept;
 pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
-pub(crate) use snapshot::{Destination, DivideRule, DivideSelector, Snapshot, SnapshotOptions, StatusStats};
+pub(crate) use snapshot::{
+    Destination, DivideRule, DivideSelector, Protocol, Snapshot, SnapshotOptions, StatusStats,
+};
 pub(crate) use task::{CachedSnapshot, ConfigSync};
 
 /// What a source has to say.

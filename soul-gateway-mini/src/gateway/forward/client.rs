@@ -23,8 +23,13 @@ use super::{
     link::{Link, Open},
     names::Names,
     pool::Pool,
+    stream::Stream,
 };
-use crate::model::Target;
+use crate::{
+    model::Target,
+    sync::{Destination, Protocol},
+    tls::UpstreamTls,
+};
 
 /// Why no connection was made.
 pub(super) enum ConnectError {
@@ -53,12 +58,13 @@ impl ConnectError {
 pub(in crate::gateway) struct Client {
     pool: Pool,
     names: Arc<Names>,
+    tls: Arc<UpstreamTls>,
     open: Arc<AtomicUsize>,
 }
 
 impl Client {
-    pub(in crate::gateway) fn new(names: Arc<Names>) -> Self {
-        Self { pool: Pool::default(), names, open: Arc::default() }
+    pub(in crate::gateway) fn new(names: Arc<Names>, tls: Arc<UpstreamTls>) -> Self {
+        Self { pool: Pool::default(), names, tls, open: Arc::default() }
     }
 
     /// Keeps as many idle connections, and for as long, as these settings say from now on.
@@ -91,14 +97,14 @@ impl Client {
     /// A new connection to an upstream.
     pub(super) async fn fresh(
         self: &Arc<Self>,
-        target: &Target,
-        address: &Arc<str>,
+        destination: &Destination,
         connect_timeout: Duration,
         deadline: Instant,
     ) -> Result<Lease, ConnectError> {
+        let address = destination.address();
         let asked = Instant::now();
         let until = deadline.min(asked + connect_timeout);
-        match timeout_at(until, self.connect(target)).await {
+        match timeout_at(until, self.connect(destination)).await {
             Ok(Ok(stream)) => {
                 let link = Box::new(Link::new(stream, Arc::clone(address), Open::count(&self.open)));
                 Ok(Lease { link, client: Arc::clone(self) })
@@ -108,10 +114,16 @@ impl Client {
         }
     }
 
-    async fn connect(&self, target: &Target) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(&*self.addresses(target).await?).await?;
+    async fn connect(&self, destination: &Destination) -> io::Result<Stream> {
+        let stream = TcpStream::connect(&*self.addresses(destination.target()).await?).await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok(match destination.protocol() {
+            Protocol::Http => Stream::Plain(stream),
+            Protocol::Https(name) => {
+                let connected = Box::pin(self.tls.connect(name.clone(), stream));
+                Stream::Tls(Box::new(connected.await?))
+            }
+        })
     }
 
     async fn addresses(&self, target: &Target) -> io::Result<Arc<[SocketAddr]>> {

@@ -15,12 +15,9 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWrite},
-    net::TcpStream,
-};
+use tokio::io::{AsyncReadExt as _, AsyncWrite};
 
-use super::{answer::Line, framing::Framing};
+use super::{answer::Line, framing::Framing, stream::Stream};
 
 /// Room for what is read at once, to begin with: any usual answer to a small question.
 const INPUT_MIN: usize = 8 * 1024;
@@ -34,7 +31,7 @@ const LINES_MAX: usize = 32;
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: TcpStream,
+    stream: Stream,
     address: Arc<str>,
     /// What came and was not taken yet.
     pub(super) input: BytesMut,
@@ -73,7 +70,7 @@ impl Drop for Open {
 }
 
 impl Link {
-    pub(super) fn new(stream: TcpStream, address: Arc<str>, open: Open) -> Self {
+    pub(super) fn new(stream: Stream, address: Arc<str>, open: Open) -> Self {
         Self {
             stream,
             address,
@@ -90,7 +87,7 @@ impl Link {
     }
 
     /// The socket, what came of it and was not taken, and what counts it as open.
-    pub(super) fn into_parts(self) -> (TcpStream, BytesMut, Open) {
+    pub(super) fn into_parts(self) -> (Stream, BytesMut, Open) {
         (self.stream, self.input, self.open)
     }
 
@@ -112,11 +109,8 @@ impl Link {
 
     /// Whether it can carry another request: nobody closed it, and nothing came that nobody asked for. Costs no system
     /// call where nothing happened.
-    pub(super) fn is_quiet(&self) -> bool {
-        let mut byte = [0];
-        let silent =
-            matches!(self.stream.try_read(&mut byte), Err(e) if e.kind() == io::ErrorKind::WouldBlock);
-        silent && self.input.is_empty()
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.stream.is_quiet() && self.input.is_empty()
     }
 
     /// It will wait for its next request: large buffers are for others meanwhile.
@@ -171,7 +165,7 @@ impl Link {
             let unsent = &self.output[self.sent..];
             let left = unsent.len() + pieces.iter().map(|piece| piece.len()).sum::<usize>();
             if left == 0 {
-                return Poll::Ready(Ok(()));
+                return self.stream.poll_passed_on(cx);
             }
             let stream = Pin::new(&mut self.stream);
             let written = if pieces.iter().all(|piece| piece.is_empty()) {

@@ -10,6 +10,7 @@ mod link;
 mod names;
 mod pool;
 mod send;
+mod stream;
 mod target;
 mod tunnel;
 mod upload;
@@ -177,7 +178,7 @@ impl<'r> Sending<'r> {
                 // On the heap, for it is large and seldom.
                 None => {
                     let within = self.forwarder.connect_timeout;
-                    let fresh = client.fresh(destination.target(), address, within, deadline);
+                    let fresh = client.fresh(destination, within, deadline);
                     match Box::pin(fresh).await {
                         Ok(lease) => lease,
                         Err(cause) => return Err(self.not_connected(candidate, cause)),

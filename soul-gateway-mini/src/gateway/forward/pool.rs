@@ -58,7 +58,7 @@ impl Pool {
         let mut idles = self.lock();
         let Idles { idle, limits } = &mut *idles;
         let links = &mut idle.get_mut(&place(address))?.links;
-        while let Some(Idle { link, since }) = links.pop() {
+        while let Some(Idle { mut link, since }) = links.pop() {
             if now.saturating_duration_since(since) >= limits.idle_timeout {
                 // The ones below were put away earlier still.
                 links.clear();
@@ -90,7 +90,9 @@ impl Pool {
         let mut idles = self.lock();
         let Idles { idle, limits } = &mut *idles;
         idle.retain(|_, waiting| {
-            waiting.links.retain(|idle| idle.since.elapsed() < limits.idle_timeout && idle.link.is_quiet());
+            waiting
+                .links
+                .retain_mut(|idle| idle.since.elapsed() < limits.idle_timeout && idle.link.is_quiet());
             waiting.links.truncate(limits.max_idle);
             !waiting.links.is_empty()
         });

@@ -107,7 +107,7 @@ async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
     let mut data = service(&[upstream.address], &handle("random", 0, 3000));
     Arc::make_mut(&mut data.selectors[0]).handle = Some(format!(
         r#"[{{"upstreamUrl":"{}","weight":50,"status":true}},
-            {{"upstreamUrl":"a:1","protocol":"https://","weight":50,"status":true}},
+            {{"upstreamUrl":"a:1","protocol":"ws://","weight":50,"status":true}},
             {{"upstreamUrl":"a:b","weight":50,"status":true}}]"#,
         upstream.address
     ));
@@ -120,7 +120,7 @@ async fn entries_that_cannot_be_used_are_listed_and_the_rest_serves() {
     let refused = status["config"]["refused"].as_array().unwrap();
     let reason = |part: &str| refused.iter().any(|r| r["reason"].as_str().unwrap().contains(part));
     assert_eq!(refused.len(), 4, "{status}");
-    assert!(reason("upstream `https://a:1`: `https://` is not spoken to upstreams yet"), "{status}");
+    assert!(reason("upstream `ws://a:1`: the protocol `ws://` is not spoken to upstreams"), "{status}");
     assert!(reason("upstream `http://a:b`: `b` is not a port"), "{status}");
     assert!(reason("unknown load balance `fastest`, expected one of `random`"), "{status}");
     assert!(reason("`handle`: is blank"), "{status}");

@@ -20,3 +20,4 @@ mod syncing;
 mod times;
 mod tls;
 mod tunnels;
+mod upstream_tls;

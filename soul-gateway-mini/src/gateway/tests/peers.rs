@@ -265,7 +265,7 @@ pub(super) fn ok(body: &str) -> Reply {
     Reply::Bytes(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }
 
-type Script = Arc<dyn Fn(&Message) -> Reply + Send + Sync>;
+pub(super) type Script = Arc<dyn Fn(&Message) -> Reply + Send + Sync>;
 
 /// An upstream that keeps what it is asked.
 pub(super) struct Upstream {
@@ -348,8 +348,8 @@ async fn accept(
     }
 }
 
-async fn converse(
-    mut wire: Wire,
+pub(super) async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+    mut wire: Wire<S>,
     script: Script,
     seen: Arc<Mutex<Vec<Message>>>,
     abandoned: Arc<AtomicUsize>,

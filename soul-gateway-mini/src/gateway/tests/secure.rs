@@ -1,20 +1,32 @@
 //! Certificates, and callers that speak TLS, for the stories.
 
-use std::{fs, io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig, HandshakeKind, RootCertStore, ServerConfig,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
 };
 use tempfile::TempDir;
-use tokio::net::TcpStream;
-use tokio_rustls::{TlsConnector, client::TlsStream};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     super::GatewayConfig,
-    peers::{Wire, within},
+    peers::{Message, Reply, Script, Wire, converse, within},
     setup::config,
 };
 
@@ -30,7 +42,12 @@ pub(super) struct Identity {
 
 impl Authority {
     pub(super) fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
         let mut params = CertificateParams::new([]).unwrap();
+        // Two of one name would be told apart by their keys alone.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, format!("authority {}", NEXT.fetch_add(1, Relaxed)));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -122,6 +139,54 @@ impl<'a> Dialer<'a> {
         let stream = within(TcpStream::connect(gateway)).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.map(Wire::new)
+    }
+}
+
+/// What came of a handshake.
+type Shaken = Result<Option<HandshakeKind>, String>;
+
+/// An upstream that speaks HTTP/1.1 inside TLS and keeps what it is asked.
+pub(super) struct SecureUpstream {
+    pub(super) address: SocketAddr,
+    pub(super) seen: Arc<Mutex<Vec<Message>>>,
+    /// What came of its handshakes: whether one was whole or taken up again, or why there was none.
+    pub(super) shaken: Arc<Mutex<Vec<Shaken>>>,
+    _accepting: AbortOnDropHandle<()>,
+}
+
+impl SecureUpstream {
+    pub(super) async fn start(
+        identity: &Identity,
+        script: impl Fn(&Message) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![identity.certificate.clone()], identity.key_der())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, shaken): (Arc<Mutex<Vec<Message>>>, Arc<Mutex<Vec<_>>>) = Default::default();
+        let (script, keep, told) = (Arc::new(script) as Script, Arc::clone(&seen), Arc::clone(&shaken));
+        let accepting = tokio::spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, script) = (acceptor.clone(), Arc::clone(&script));
+                let (seen, told) = (Arc::clone(&keep), Arc::clone(&told));
+                open.spawn(async move {
+                    match acceptor.accept(stream).await {
+                        Ok(stream) => {
+                            told.lock().unwrap().push(Ok(stream.get_ref().1.handshake_kind()));
+                            converse(Wire::new(stream), script, seen, Arc::default()).await;
+                        }
+                        Err(error) => told.lock().unwrap().push(Err(error.to_string())),
+                    }
+                });
+            }
+        });
+        Self { address, seen, shaken, _accepting: AbortOnDropHandle::new(accepting) }
     }
 }
 

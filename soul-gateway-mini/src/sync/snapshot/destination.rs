@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
+use rustls::pki_types::ServerName;
 use soul_client::balance::Upstream;
 
 use crate::{
@@ -10,10 +11,20 @@ use crate::{
     shard::Counter,
 };
 
+/// What is spoken to an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1.
+    Http,
+    /// HTTP inside TLS, with whoever proves to be this.
+    Https(ServerName<'static>),
+}
+
 /// One address with everything about it that a request needs, prepared. Two selectors with the same address share
 /// it, and so do snapshots one after the other.
 #[derive(Debug)]
 pub(crate) struct Destination {
+    protocol: Protocol,
     target: Target,
     /// `host:port`, key of its connections and name in logs.
     address: Arc<str>,
@@ -24,25 +35,36 @@ pub(crate) struct Destination {
     failures: Counter,
 }
 
+/// What tells destinations apart.
+pub(super) type Key = (Protocol, Arc<str>, Box<str>);
+
 impl Destination {
     /// # Errors
     /// When the address cannot be read, or its protocol is not spoken here.
     pub(super) fn of(upstream: &Upstream) -> Result<Self, String> {
-        let protocol = upstream.protocol().trim();
-        if protocol.eq_ignore_ascii_case("https://") {
-            return Err("`https://` is not spoken to upstreams yet, use `http://`".to_owned());
+        let (scheme, address) = match upstream.address().find("://") {
+            Some(at) => upstream.address().split_at(at + 3),
+            None => (upstream.protocol(), upstream.address()),
+        };
+        let scheme = scheme.trim();
+        let (authority, prefix) = address.split_at(address.find('/').unwrap_or(address.len()));
+        let secure = scheme.eq_ignore_ascii_case("https://");
+        if !secure && !scheme.eq_ignore_ascii_case("http://") {
+            return Err(format!(
+                "the protocol `{scheme}` is not spoken to upstreams, use `http://` or `https://`"
+            ));
         }
-        if !protocol.eq_ignore_ascii_case("http://") {
-            return Err(format!("the protocol `{protocol}` is not spoken to upstreams, use `http://`"));
-        }
-        let (authority, prefix) = upstream.address().split_at(path_start(upstream.address()));
-        let target: Target = authority.parse().map_err(|e| format!("{e}"))?;
+        // The scheme is a matter of the port, where the address has none.
+        let whole = if secure { format!("https://{}", authority.trim()) } else { authority.to_owned() };
+        let target: Target = whole.parse().map_err(|e| format!("{e}"))?;
+        let protocol = if secure { Protocol::Https(server_name(target.host())?) } else { Protocol::Http };
         if prefix.contains('?') {
             return Err(format!("`{prefix}` is more than a path, expected `host:port` or `host:port/path`"));
         }
         let address = target.to_string();
         let host = HeaderValue::from_str(&address).map_err(|e| e.to_string())?;
         Ok(Self {
+            protocol,
             target,
             address: address.into(),
             host,
@@ -69,9 +91,13 @@ impl Destination {
         &self.prefix
     }
 
-    /// What tells destinations apart: address and prefix.
-    pub(super) fn key(&self) -> (Arc<str>, Box<str>) {
-        (Arc::clone(&self.address), self.prefix.clone())
+    pub(crate) fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// What tells destinations apart: protocol, address and prefix.
+    pub(super) fn key(&self) -> Key {
+        (self.protocol.clone(), Arc::clone(&self.address), self.prefix.clone())
     }
 
     pub(crate) fn count_attempt(&self) {
@@ -91,9 +117,10 @@ impl Destination {
     }
 }
 
-fn path_start(address: &str) -> usize {
-    let after_scheme = address.find("://").map_or(0, |at| at + 3);
-    address[after_scheme..].find('/').map_or(address.len(), |at| after_scheme + at)
+fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(host.to_owned()).map_err(|_| {
+        format!("`{host}` is no name that a certificate can be for, use one of a host or an address")
+    })
 }
 
 #[cfg(test)]
@@ -118,10 +145,33 @@ mod tests {
     }
 
     #[test]
+    fn the_scheme_is_the_protocols_or_the_addresss_own() {
+        for (protocol, url, address, name) in [
+            (Some("https://"), "orders.internal", "orders.internal:443", Some("orders.internal")),
+            (Some("HTTPS://"), "10.0.0.2:8443/v1", "10.0.0.2:8443", Some("10.0.0.2")),
+            (None, "https://[::1]:1", "[::1]:1", Some("::1")),
+            (Some("https://"), "http://a", "a:80", None),
+            (None, "a", "a:80", None),
+        ] {
+            let destination = destination(protocol, url).unwrap();
+            let name = name.map_or(Protocol::Http, |name| Protocol::Https(name.try_into().unwrap()));
+            assert_eq!((&**destination.address(), destination.protocol()), (address, &name), "{url}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_spoken_to_is_refused() {
         for (protocol, url, reason) in [
-            (Some("https://"), "a:1", "`https://` is not spoken to upstreams yet, use `http://`"),
-            (Some("ws://"), "a:1", "the protocol `ws://` is not spoken to upstreams, use `http://`"),
+            (
+                Some("ws://"),
+                "a:1",
+                "the protocol `ws://` is not spoken to upstreams, use `http://` or `https://`",
+            ),
+            (
+                Some("https://"),
+                "a_b..c:1",
+                "`a_b..c` is no name that a certificate can be for, use one of a host or an address",
+            ),
             (None, "", "the address is blank, expected `host:port`"),
             (None, "a:b", "`b` is not a port, expected 1 to 65535"),
             (None, "a:1/v1?x=1", "`/v1?x=1` is more than a path, expected `host:port` or `host:port/path`"),

@@ -11,7 +11,7 @@ use soul_client::{
 };
 
 use super::{
-    destination::Destination,
+    destination::{Destination, Key},
     label,
     stats::{SelectorStats, StatusStats},
 };
@@ -72,11 +72,8 @@ pub(crate) struct DivideRule {
 pub(super) struct Destinations<'p> {
     previous: Option<&'p DivideTable>,
     /// Made when first asked for: most changes are to rules.
-    known: OnceCell<HashMap<Address, Arc<Destination>>>,
+    known: OnceCell<HashMap<Key, Arc<Destination>>>,
 }
-
-/// What tells destinations apart.
-type Address = (Arc<str>, Box<str>);
 
 impl<'p> Destinations<'p> {
     pub(super) fn from(previous: Option<&'p DivideTable>) -> Self {
