@@ -24,9 +24,10 @@ use super::{
 ///
 /// Reads and writes are relaxed: a choice may be a moment late, never torn but for a response time and its age, which
 /// are two numbers and may for one choice be those of two requests.
-#[repr(C, align(128))]
+#[repr(C)]
 pub struct UpstreamState {
-    // In this order and to this boundary: no line of the processor, nor the pair that it reads at once, is another upstream's too.
+    // In this order: before it are the counts of the `Arc`, behind it what is cold, so that of the two lines that a processor may
+    // fetch at once both are this upstream's. A boundary of 128 would say so too, but leave half of the cache empty.
     hot: Hot,
     cold: Cold,
     /// Differs from that of every other state of the process.
