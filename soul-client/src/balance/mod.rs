@@ -58,6 +58,7 @@ mod load_balance;
 mod members;
 mod outlier;
 mod pick;
+mod points;
 pub mod policy;
 mod prefer;
 mod set;

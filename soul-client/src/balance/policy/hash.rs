@@ -75,10 +75,16 @@ impl Hashing for HashPicker {
 impl Picker for HashPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         // Soul does not hash when there is nothing to choose from; the answer is the same, sooner.
-        if self.ringed.len() > 1
-            && let Some(owner) = self.find(members, context, &mut |index| members.is_eligible(index, context))
-        {
-            return Some(owner);
+        if self.ringed.len() > 1 {
+            let place = context.soul_hash();
+            let owner = self.ring.owner(place)?;
+            if members.is_eligible(owner, context) {
+                return Some(owner);
+            }
+            let mut others = self.ring.owners_from(place);
+            if let Some(owner) = others.find(|&index| members.is_eligible(index, context)) {
+                return Some(owner);
+            }
         }
         // Without points is one whose url another one, of another protocol and down, has too.
         members.candidates(context).next().map(|(index, _)| index)

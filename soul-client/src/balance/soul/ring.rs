@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use md5::{Digest, Md5};
 
+use crate::balance::points::{Point, Points};
+
 /// Points of each upstream; few, so shares are uneven, but that is Soul's ring.
 const POINTS: u32 = 5;
 
@@ -45,12 +47,8 @@ fn one_block(key: &[u8]) -> Option<u32> {
 /// which belongs to its last occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
-    /// Place and owner, ascending, each place once.
-    points: Vec<(u32, usize)>,
-    /// The first point of each bucket; a bucket is the leading bits of a place. About one point falls into each.
-    buckets: Vec<u32>,
-    /// By how much a place is shifted to give its bucket.
-    shift: u32,
+    /// Each place once.
+    points: Points,
 }
 
 impl Ring {
@@ -95,35 +93,21 @@ impl Ring {
 
     /// - `points`: ascending, each place once.
     fn of(points: Vec<(u32, usize)>) -> Self {
-        let bits = points.len().next_power_of_two().ilog2().clamp(1, 24);
-        let shift = u32::BITS - bits;
-        let mut buckets = Vec::with_capacity(1 << bits);
-        let mut first = 0_u32;
-        for bucket in 0..1_u32 << bits {
-            while points.get(first as usize).is_some_and(|&(place, _)| place >> shift < bucket) {
-                first += 1;
-            }
-            buckets.push(first);
-        }
-        Self { points, buckets, shift }
+        let point = |(place, owner)| Point { place, owner: u32::try_from(owner).unwrap_or(u32::MAX) };
+        Self { points: Points::new(points.into_iter().map(point).collect()) }
     }
 
     /// The owner of a place: that of the first point at or after it, else of the first point of all. `None` if
     /// the ring is empty.
     #[must_use]
+    #[inline]
     pub fn owner(&self, place: u32) -> Option<usize> {
-        self.owners_from(place).next()
+        self.points.owner(place)
     }
 
     /// The owners of all points, once around the ring from a place on; one owner comes several times.
     pub fn owners_from(&self, place: u32) -> impl Iterator<Item = usize> {
-        let bucket = self.buckets.get(place.checked_shr(self.shift).unwrap_or(0) as usize);
-        let mut start = bucket.map_or(0, |&first| first as usize);
-        while self.points.get(start).is_some_and(|&(point, _)| point < place) {
-            start += 1;
-        }
-        let (before, after) = self.points.split_at(start);
-        after.iter().chain(before).map(|&(_, owner)| owner)
+        self.points.owners_from(place)
     }
 }
 
@@ -155,7 +139,8 @@ mod tests {
     #[test]
     fn a_repeated_url_belongs_to_its_last_occurrence() {
         let ring = Ring::new(["a", "b", "a"]);
-        assert_eq!(ring.points.len(), 10);
-        assert!(ring.points.iter().all(|&(_, owner)| owner != 0));
+        let owners: Vec<_> = ring.owners_from(0).collect();
+        assert_eq!(owners.len(), 10);
+        assert!(!owners.contains(&0));
     }
 }
