@@ -5,7 +5,7 @@ use std::{
     cell::Cell,
     fmt,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
@@ -28,7 +28,7 @@ fn parts() -> usize {
 
 /// One `T` for each thread that asked for it. Takes memory only then.
 pub(crate) struct Sharded<T> {
-    parts: OnceLock<Box<[Place<T>]>>,
+    parts: OnceLock<Arc<[Place<T>]>>,
 }
 
 /// Where the part of some thread is, once it asked for it.
@@ -48,13 +48,22 @@ impl<T> Default for Sharded<T> {
 impl<T: Default> Sharded<T> {
     /// The part of this thread.
     pub(crate) fn mine(&self) -> &T {
-        let parts = self.parts.get_or_init(|| (0..parts()).map(|_| OnceLock::new()).collect());
+        let parts = self.parts();
         &parts[INDEX.get() % parts.len()].get_or_init(Box::default).0
+    }
+
+    fn parts(&self) -> &Arc<[Place<T>]> {
+        self.parts.get_or_init(|| (0..parts()).map(|_| OnceLock::new()).collect())
+    }
+
+    /// The same parts for somebody else: from now on both write and read them.
+    pub(crate) fn share(&self) -> Self {
+        Self { parts: OnceLock::from(Arc::clone(self.parts())) }
     }
 
     /// The parts that were asked for.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
-        let parts = self.parts.get().into_iter().flatten();
+        let parts = self.parts.get().into_iter().flat_map(|parts| parts.iter());
         parts.filter_map(|part| part.get().map(|part| &part.0))
     }
 }
@@ -98,5 +107,8 @@ mod tests {
         });
         assert_eq!(counter.sum(), 5000);
         assert!(counter.0.all().count() <= parts(), "no more parts than cores");
+        let other = Counter(counter.0.share());
+        other.add_one();
+        assert_eq!((counter.sum(), other.sum()), (5001, 5001), "both are one");
     }
 }

@@ -1,8 +1,11 @@
 //! What the states of one chain of sets have in common.
 
-use std::sync::atomic::{
-    AtomicI64, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+use std::sync::{
+    OnceLock,
+    atomic::{
+        AtomicI64, AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 
 /// Shared by all states that were born in one chain of sets; outlives each set.
@@ -24,7 +27,8 @@ pub(super) struct Group {
     next_probe_ms: AtomicI64,
     /// When success rates are looked at next.
     next_sweep_ms: AtomicI64,
-    in_flight: InFlightAtAll,
+    /// Takes memory only once a policy asked for it.
+    in_flight: OnceLock<Box<InFlightAtAll>>,
 }
 
 /// Requests under way at all members, counted only where a policy asks for it. Written by every request then, hence on
@@ -38,7 +42,7 @@ impl Default for Group {
         Self {
             troubled: AtomicU32::new(0),
             changes: AtomicU64::new(0),
-            in_flight: InFlightAtAll::default(),
+            in_flight: OnceLock::new(),
             size: AtomicU32::new(0),
             down: AtomicU32::new(0),
             ejected: AtomicU32::new(0),
@@ -86,15 +90,15 @@ impl Group {
     }
 
     pub(super) fn in_flight(&self) -> u64 {
-        self.in_flight.0.load(Relaxed)
+        self.in_flight.get().map_or(0, |count| count.0.load(Relaxed))
     }
 
     pub(super) fn count_in(&self) {
-        self.in_flight.0.fetch_add(1, Relaxed);
+        self.in_flight.get_or_init(Box::default).0.fetch_add(1, Relaxed);
     }
 
     pub(super) fn count_out(&self) {
-        self.in_flight.0.fetch_sub(1, Relaxed);
+        self.in_flight.get_or_init(Box::default).0.fetch_sub(1, Relaxed);
     }
 
     #[cfg(test)]

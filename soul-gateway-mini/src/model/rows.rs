@@ -3,7 +3,7 @@
 //! Rows are shared from the admin's store to the gateway's tables, so a row that did not change is known by its
 //! address, without a look at what is in it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
 /// How far ahead the order of the other list is followed; rows that moved farther are looked up.
 const AHEAD: usize = 8;
@@ -13,10 +13,10 @@ pub(crate) fn address<D>(row: &Arc<D>) -> usize {
     Arc::as_ptr(row).addr()
 }
 
-/// For each row of `now` its place in `before`; both are addresses.
-pub(crate) fn places(before: &[usize], now: &[usize]) -> Vec<Option<usize>> {
+/// For each row of `now` its place in `before`; both are addresses, or whatever else tells rows apart.
+pub(crate) fn places<K: Copy + Eq + Hash>(before: &[K], now: &[K]) -> Vec<Option<usize>> {
     let mut at = 0;
-    let mut place = |row: &usize| {
+    let mut place = |row: &K| {
         let ahead = before.get(at..)?.iter().take(AHEAD);
         let found = at + ahead.into_iter().position(|other| other == row)?;
         at = found + 1;
@@ -33,7 +33,7 @@ pub(crate) fn places(before: &[usize], now: &[usize]) -> Vec<Option<usize>> {
 }
 
 /// The places in `before` that nothing has.
-pub(crate) fn left(before: &[usize], places: &[Option<usize>]) -> impl Iterator<Item = usize> + use<> {
+pub(crate) fn left<K>(before: &[K], places: &[Option<usize>]) -> impl Iterator<Item = usize> + use<K> {
     let mut left = vec![true; before.len()];
     places.iter().flatten().for_each(|place| left[*place] = false);
     left.into_iter().enumerate().filter_map(|(place, left)| left.then_some(place))

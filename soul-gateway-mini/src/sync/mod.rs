@@ -7,6 +7,7 @@
 
 pub mod config;
 
+mod aside;
 mod error;
 mod held;
 mod kept;

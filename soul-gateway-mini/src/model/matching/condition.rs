@@ -36,11 +36,11 @@ impl MatchMode {
     }
 }
 
-/// What is taken from a request.
+/// What is taken from a request. Small, since a large configuration holds very many: most of them are paths.
 #[derive(Debug)]
 enum Source {
     Uri,
-    Query(Box<str>),
+    Query(Box<Box<str>>),
     Header(Box<HeaderName>),
     Host,
     Ip,
@@ -59,7 +59,7 @@ impl Source {
             Some("host") => Self::Host,
             Some("ip") => Self::Ip,
             Some("req_method") => Self::Method,
-            Some("query") => name.map_or(Self::Nothing, |name| Self::Query(name.into())),
+            Some("query") => name.map_or(Self::Nothing, |name| Self::Query(Box::new(name.into()))),
             Some("post") => name.map_or(Self::Nothing, Self::context),
             Some("header") => name
                 .and_then(|name| name.parse().ok())
@@ -75,7 +75,7 @@ impl Source {
     /// What the index looks up of it; the path has its own way, and a context field may be an error.
     fn sought(&self) -> Option<Sought> {
         match self {
-            Self::Query(name) => Some(Sought::Query(name.clone())),
+            Self::Query(name) => Some(Sought::Query((**name).clone())),
             Self::Header(name) => Some(Sought::Header((**name).clone())),
             Self::Host => Some(Sought::Host),
             Self::Ip => Some(Sought::Ip),

@@ -1,17 +1,16 @@
 //! The two requests of the long-poll protocol, at one admin.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use bytes::Bytes;
 use soul_client::wire::soul::ConfigGroup;
-use tokio::task;
 use url::{Url, form_urlencoded};
 
 use super::{
-    answer::{self, Echo, Fetched},
+    answer::{self, Echo, Fetched, Known},
     http::{Answered, HttpClient, Outgoing},
 };
-use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError};
+use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError, aside::aside};
 
 /// One admin.
 pub(super) struct AdminApi {
@@ -45,15 +44,28 @@ impl AdminApi {
     }
 
     /// The groups asked for, in the order asked for.
-    pub(super) async fn fetch(&self, groups: &[ConfigGroup]) -> Result<Vec<Fetched>, SyncError> {
+    ///
+    /// - `known`: what was read before, of whatever admin, and afterwards what was read now.
+    ///
+    /// # Cancel safety
+    /// Dropping the future forgets what is known, so that the next answer takes longer to read.
+    pub(super) async fn fetch(
+        &self,
+        groups: &[ConfigGroup],
+        known: &mut Known,
+    ) -> Result<Vec<Fetched>, SyncError> {
         let mut url = self.fetch_url.clone();
         url.query_pairs_mut().extend_pairs(groups.iter().map(|group| ("groupKeys", group.as_str())));
         let request = Outgoing { url, form: None, limit: self.fetch_timeout };
         let body = self.exchange(Attempt::Fetch, request).await?;
         let groups = groups.to_vec();
         // A large configuration takes a while to read, and this thread may serve requests.
-        match task::spawn_blocking(move || answer::fetched(&body, &groups)).await {
-            Ok(fetched) => fetched.map_err(|e| self.answered(Attempt::Fetch, e)),
+        let mut before = mem::take(known);
+        match aside(move || (answer::fetched(&body, &groups, &mut before), before)).await {
+            Ok((fetched, now)) => {
+                *known = now;
+                fetched.map_err(|e| self.answered(Attempt::Fetch, e))
+            }
             Err(error) => Err(SyncError::Interrupted { admin: self.name.clone(), source: error }),
         }
     }

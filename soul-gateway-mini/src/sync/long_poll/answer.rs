@@ -9,9 +9,10 @@ use soul_client::wire::{
     gson,
     soul::{ConfigGroup, MetaData, RuleData, SelectorData},
 };
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{
-    model::Row,
+    model::{Row, places},
     sync::{AnswerError, HeldGroup, Learned, Refused},
 };
 
@@ -51,7 +52,13 @@ struct RawGroup<'a> {
 }
 
 /// The groups of an answer to `/configs/fetch`, in the order asked for.
-pub(super) fn fetched(body: &[u8], wanted: &[ConfigGroup]) -> Result<Vec<Fetched>, AnswerError> {
+///
+/// - `known`: what was read last; rows of the same text are taken from there.
+pub(super) fn fetched(
+    body: &[u8],
+    wanted: &[ConfigGroup],
+    known: &mut Known,
+) -> Result<Vec<Fetched>, AnswerError> {
     let data = payload(body)?.map_or("null", RawValue::get);
     let mut groups: HashMap<&str, RawGroup<'_>> =
         serde_json::from_str::<Option<_>>(data).map_err(|e| not_an_admin(body, e))?.unwrap_or_default();
@@ -63,7 +70,7 @@ pub(super) fn fetched(body: &[u8], wanted: &[ConfigGroup]) -> Result<Vec<Fetched
                 return Err(AnswerError::Incomplete(group));
             };
             let echo = Echo { md5, last_modify_time: number_text(&raw.last_modify_time) };
-            Ok(Fetched { group, echo, learned: learned(group, &entries) })
+            Ok(Fetched { group, echo, learned: learned(group, &entries, known) })
         })
         .collect()
 }
@@ -107,48 +114,77 @@ fn number_text(value: &Value) -> String {
     }
 }
 
-fn learned(group: ConfigGroup, entries: &[&RawValue]) -> Learned {
-    let mut refused = Vec::new();
+fn learned(group: ConfigGroup, entries: &[&RawValue], known: &mut Known) -> Learned {
+    let mut reader = Reader { group, refused: Vec::new() };
     let data = match group {
-        ConfigGroup::AppAuth => HeldGroup::AppAuth(read(group, entries, &mut refused, |entry| entry)),
-        ConfigGroup::Plugin => HeldGroup::Plugin(read(group, entries, &mut refused, |entry| entry)),
-        ConfigGroup::Rule => HeldGroup::Rule(packed::<RuleData>(group, entries, &mut refused)),
-        ConfigGroup::Selector => HeldGroup::Selector(packed::<SelectorData>(group, entries, &mut refused)),
-        ConfigGroup::MetaData => HeldGroup::MetaData(packed::<MetaData>(group, entries, &mut refused)),
+        ConfigGroup::AppAuth => HeldGroup::AppAuth(reader.all(entries)),
+        ConfigGroup::Plugin => HeldGroup::Plugin(reader.all(entries)),
+        ConfigGroup::Rule => HeldGroup::Rule(reader.rows(entries, &mut known.rules)),
+        ConfigGroup::Selector => HeldGroup::Selector(reader.rows(entries, &mut known.selectors)),
+        ConfigGroup::MetaData => HeldGroup::MetaData(reader.rows(entries, &mut known.meta_data)),
     };
-    Learned { data, refused }
+    Learned { data, refused: reader.refused }
 }
 
-/// One entry after the other, so that there is never more than one whole.
-fn packed<T: DeserializeOwned>(
-    group: ConfigGroup,
-    entries: &[&RawValue],
-    refused: &mut Vec<Refused>,
-) -> Arc<[Row<T>]>
-where
-    Row<T>: for<'d> From<&'d T>,
-{
-    read(group, entries, refused, |entry: T| Row::from(&entry))
+/// The large groups as they were read last.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    rules: KnownRows<RuleData>,
+    selectors: KnownRows<SelectorData>,
+    meta_data: KnownRows<MetaData>,
 }
 
-/// The entries that can be read. A `null` is what a Java admin sends for a selector without a plugin: nothing.
-fn read<T: DeserializeOwned, R>(
+/// Rows, and a hash of the text that each was read from.
+#[derive(Debug)]
+struct KnownRows<T> {
+    texts: Vec<u128>,
+    rows: Arc<[Row<T>]>,
+}
+
+impl<T> Default for KnownRows<T> {
+    fn default() -> Self {
+        Self { texts: Vec::new(), rows: Arc::new([]) }
+    }
+}
+
+/// Reads the entries of one group.
+struct Reader {
     group: ConfigGroup,
-    entries: &[&RawValue],
-    refused: &mut Vec<Refused>,
-    taken: impl Fn(T) -> R,
-) -> Arc<[R]> {
-    let mut read = Vec::with_capacity(entries.len());
-    for (place, entry) in entries.iter().enumerate() {
-        match gson::from_plain::<T>(entry.get()) {
-            Ok(Some(value)) => read.push(taken(value)),
-            Ok(None) => {}
-            Err(error) => {
-                refused.push(Refused { group, entry: label(entry, place), reason: error.to_string() })
+    refused: Vec<Refused>,
+}
+
+impl Reader {
+    fn all<T: DeserializeOwned>(&mut self, entries: &[&RawValue]) -> Arc<[T]> {
+        entries.iter().enumerate().filter_map(|(place, entry)| self.read(place, entry)).collect()
+    }
+
+    /// One entry after the other, so that there is never more than one unpacked.
+    fn rows<T: DeserializeOwned>(&mut self, entries: &[&RawValue], known: &mut KnownRows<T>) -> Arc<[Row<T>]>
+    where
+        Row<T>: for<'d> From<&'d T>,
+    {
+        let texts: Vec<u128> = entries.iter().map(|entry| xxh3_128(entry.get().as_bytes())).collect();
+        let places = places(&known.texts, &texts);
+        let (mut rows, mut taken) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
+        for (at, (entry, (text, place))) in entries.iter().zip(texts.iter().zip(places)).enumerate() {
+            let same = place.and_then(|place| known.rows.get(place)).cloned();
+            if let Some(row) = same.or_else(|| self.read(at, entry).map(|data: T| Row::from(&data))) {
+                rows.push(row);
+                taken.push(*text);
             }
         }
+        *known = KnownRows { texts: taken, rows: rows.into() };
+        Arc::clone(&known.rows)
     }
-    read.into()
+
+    /// An entry, if it can be read. A `null` is what a Java admin sends for a selector without a plugin: nothing.
+    fn read<T: DeserializeOwned>(&mut self, place: usize, entry: &RawValue) -> Option<T> {
+        gson::from_plain::<T>(entry.get()).unwrap_or_else(|error| {
+            let entry = label(entry, place);
+            self.refused.push(Refused { group: self.group, entry, reason: error.to_string() });
+            None
+        })
+    }
 }
 
 fn label(entry: &RawValue, place: usize) -> String {
@@ -170,7 +206,9 @@ mod tests {
 
     #[test]
     fn groups_are_read_leniently_and_a_bad_entry_is_refused_alone() {
-        let groups = fetched(FETCHED.as_bytes(), &[ConfigGroup::Selector, ConfigGroup::Plugin]).unwrap();
+        let groups =
+            fetched(FETCHED.as_bytes(), &[ConfigGroup::Selector, ConfigGroup::Plugin], &mut Known::default())
+                .unwrap();
         let [selectors, plugins] = &groups[..] else { panic!("{groups:?}") };
         assert_eq!(plugins.echo, Echo { md5: "aa".into(), last_modify_time: "1612368121901".into() });
         assert_eq!(selectors.echo, Echo { md5: "bb".into(), last_modify_time: "7".into() });
@@ -183,13 +221,43 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_the_same_text_stay_and_the_others_are_read() {
+        let mut known = Known::default();
+        let mut read = |body: &str| {
+            let [fetched] = &fetched(body.as_bytes(), &[ConfigGroup::Selector], &mut known).unwrap()[..]
+            else {
+                panic!("one group was asked for")
+            };
+            let HeldGroup::Selector(rows) = fetched.learned.data.clone() else { panic!("{fetched:?}") };
+            (rows, fetched.learned.refused.len())
+        };
+        let (first, refused) = read(FETCHED);
+        assert_eq!((first.len(), refused), (1, 1));
+        let more = FETCHED.replace("null,\n", r#"null,{"id":"0","name":"/new"},"#);
+        let (second, refused) = read(&more);
+        assert_eq!((second.len(), refused), (2, 1));
+        assert_eq!(second[1].address(), first[0].address());
+        assert_eq!(second[0].head().id, Some("0"));
+        let (third, _) = read(&more.replace("newField", "other"));
+        assert_eq!(third[0].address(), second[0].address());
+        assert!(third[1] == first[0] && third[1].address() != first[0].address());
+    }
+
+    #[test]
     fn what_is_not_an_admins_answer_is_an_error_with_its_beginning() {
-        let login = fetched(b"<html><body>\nplease log in", &[ConfigGroup::Rule]).unwrap_err();
+        let login =
+            fetched(b"<html><body>\nplease log in", &[ConfigGroup::Rule], &mut Known::default()).unwrap_err();
         assert!(login.to_string().contains("<html><body> please log in"), "{login}");
-        assert!(matches!(fetched(b"", &[ConfigGroup::Rule]), Err(AnswerError::NotAnAdmin { .. })));
-        assert!(matches!(fetched(b"[]", &[ConfigGroup::Rule]), Err(AnswerError::NotAnAdmin { .. })));
+        assert!(matches!(
+            fetched(b"", &[ConfigGroup::Rule], &mut Known::default()),
+            Err(AnswerError::NotAnAdmin { .. })
+        ));
+        assert!(matches!(
+            fetched(b"[]", &[ConfigGroup::Rule], &mut Known::default()),
+            Err(AnswerError::NotAnAdmin { .. })
+        ));
         let busy = br#"{"code":500,"message":"The system is busy, please try again later","data":null}"#;
-        let refused = fetched(busy, &[ConfigGroup::Rule]).unwrap_err();
+        let refused = fetched(busy, &[ConfigGroup::Rule], &mut Known::default()).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "it has code 500 and says `The system is busy, please try again later`"
@@ -205,7 +273,7 @@ mod tests {
             r#"{"code":200,"data":{"RULE":{"md5":"","lastModifyTime":1,"data":[]}}}"#,
             r#"{"code":200,"data":{"RULE":{"lastModifyTime":1,"data":[]}}}"#,
         ] {
-            let error = fetched(body.as_bytes(), &[ConfigGroup::Rule]).unwrap_err();
+            let error = fetched(body.as_bytes(), &[ConfigGroup::Rule], &mut Known::default()).unwrap_err();
             assert!(matches!(error, AnswerError::Incomplete(ConfigGroup::Rule)), "{body}: {error}");
         }
     }

@@ -13,7 +13,12 @@ use soul_client::wire::soul::ConfigGroup;
 use url::Url;
 
 pub use self::http::RequestError;
-use self::{admin::AdminApi, answer::Echo, http::HttpClient, pace::Pace};
+use self::{
+    admin::AdminApi,
+    answer::{Echo, Known},
+    http::HttpClient,
+    pace::Pace,
+};
 use super::{Source, SyncConfig, SyncError, Update};
 use crate::causes::chain;
 
@@ -29,6 +34,8 @@ pub(crate) struct LongPoll {
     followed: usize,
     /// What the followed admin wants echoed, one a group; `None` until its configuration was fetched whole.
     echoes: Option<[Echo; 5]>,
+    /// What was read last: an answer has whole groups, of which most is as before.
+    known: Known,
     pace: Pace,
 }
 
@@ -37,15 +44,15 @@ impl LongPoll {
         let http = HttpClient::new(config);
         let admin = |url| Followable { api: AdminApi::new(url, http.clone(), config), failed: false };
         let admins = admins.iter().map(admin).collect();
-        Self { admins, followed: 0, echoes: None, pace: Pace::default() }
+        Self { admins, followed: 0, echoes: None, known: Known::default(), pace: Pace::default() }
     }
 
     /// Asks the followed admin: for everything at first contact, for changes from then on.
     async fn ask(&mut self) -> Result<Update, SyncError> {
         let admin = &self.admins[self.followed].api;
         let Some(echoes) = &mut self.echoes else {
-            let (echoes, learned) =
-                admin.fetch(&ConfigGroup::ALL).await?.into_iter().map(|f| (f.echo, f.learned)).unzip();
+            let fetched = admin.fetch(&ConfigGroup::ALL, &mut self.known).await?;
+            let (echoes, learned) = fetched.into_iter().map(|f| (f.echo, f.learned)).unzip();
             self.echoes = in_wire_order(echoes);
             self.pace = Pace::default();
             return Ok(Update::Refresh(learned));
@@ -58,7 +65,7 @@ impl LongPoll {
             return Ok(Update::Unchanged);
         }
         let mut learned = Vec::with_capacity(changed.len());
-        for fetched in admin.fetch(&changed).await? {
+        for fetched in admin.fetch(&changed, &mut self.known).await? {
             let echo = &mut echoes[fetched.group as usize];
             // The checksum decides; a time that went back (a restarted admin) is the admin's own affair.
             if echo.md5 != fetched.echo.md5 {

@@ -64,7 +64,7 @@ pub(crate) struct DivideRule {
     pub(crate) retry: u32,
     /// Time for one attempt, to the head of the answer.
     pub(crate) timeout: Duration,
-    pub(crate) stats: Arc<StatusStats>,
+    pub(crate) stats: StatusStats,
 }
 
 /// Where addresses lead: to one destination each, the one of the snapshot before if it had it.
@@ -163,7 +163,7 @@ impl DivideRule {
             way,
             retry: u32::try_from(handle.retry).unwrap_or(0),
             timeout: timeout(handle.timeout),
-            stats: previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats)),
+            stats: previous.map(|p| p.stats.share()).unwrap_or_default(),
         })
     }
 }

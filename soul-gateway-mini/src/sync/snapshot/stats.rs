@@ -34,6 +34,11 @@ pub(crate) struct StatusStats {
 }
 
 impl StatusStats {
+    /// The same counters for what comes after, while requests still count in these.
+    pub(super) fn share(&self) -> Self {
+        Self { counters: self.counters.share() }
+    }
+
     pub(crate) fn count(&self, status: StatusCode) {
         let code = status.as_u16();
         let place = KNOWN.binary_search(&code).unwrap_or_else(|_| {

@@ -54,6 +54,9 @@ impl Segment {
         if Self::is_plain(text) {
             return Self::literal_at(start, text);
         }
+        if text == "*" || is_variable(text) {
+            return Self::Any { star: text == "*" };
+        }
         let pieces = pieces(text);
         let has_pattern = pieces.iter().any(|piece| matches!(piece, Piece::Pattern(_)));
         if let Some(glob) = Glob::new(&pieces).filter(|_| !has_pattern) {
@@ -122,6 +125,13 @@ impl Segment {
             _ => None,
         }
     }
+}
+
+/// Whether it is surely a variable without an expression: `{id}`. Nearly all wildcards are such or `*`, and while no
+/// other is met, neither the expression for them nor the engine behind it takes time or memory.
+fn is_variable(text: &str) -> bool {
+    let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.is_empty() && !name.contains(['{', '}', ':', '\\']))
 }
 
 /// What a segment is written of.

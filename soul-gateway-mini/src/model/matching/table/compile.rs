@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use soul_client::wire::soul::{RuleData, SelectorData};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
     super::{condition::Conditions, error::MatchError},
@@ -80,14 +81,13 @@ impl<PS, PR> Compiler<PS, PR> {
     pub(super) fn rules<R>(
         &mut self,
         selector: &Row<SelectorData>,
-        rows: &[Listed<'_, RuleData>],
+        mut rows: Vec<Listed<'_, RuleData>>,
         previous: Option<&Arc<Rules<R>>>,
     ) -> Arc<Rules<R>>
     where
         PR: FnMut(&RuleData, Option<&R>) -> Result<R, String>,
     {
         let full = selector.head().kind == FULL_FLOW;
-        let mut rows = rows.to_vec();
         rows.sort_by_key(|rule| rule.sort);
         if full {
             rows.drain(..rows.len().saturating_sub(1));
@@ -111,7 +111,8 @@ impl<PS, PR> Compiler<PS, PR> {
                 Fate::LeftOut => {}
             }
         }
-        Arc::new(Rules { full, list: Ordered::new(entries), refused: refused.into() })
+        let list = Ordered::after(previous.map(|previous| &previous.list), entries);
+        Arc::new(Rules { full, list, refused: refused.into() })
     }
 
     fn rule<R>(&mut self, row: &Row<RuleData>, full: bool, former: Former<'_, R>) -> Fate<R>
@@ -208,23 +209,37 @@ pub(super) struct Listed<'r, D> {
     pub(super) enabled: Option<bool>,
 }
 
-impl<D> Clone for Listed<'_, D> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
+/// Rules by their selector's id, those of one in order of arrival. Small numbers in one list, since what is needed for a
+/// moment only would be left behind as holes in memory.
+pub(super) struct Grouped<'r> {
+    rules: &'r [Row<RuleData>],
+    /// Hash of the selector's id, and place of the rule, ascending.
+    places: Vec<(u32, u32)>,
+}
+
+impl<'r> Grouped<'r> {
+    pub(super) fn new(rules: &'r [Row<RuleData>]) -> Self {
+        let places = (0..).zip(rules).filter_map(|(at, row)| Some((short_hash(row.head().selector_id?), at)));
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        Self { rules, places }
+    }
+
+    /// The rules of one selector.
+    pub(super) fn of(&self, selector: &str) -> impl Iterator<Item = Listed<'r, RuleData>> {
+        let hash = short_hash(selector);
+        let start = self.places.partition_point(|(other, _)| *other < hash);
+        let same = self.places.iter().skip(start).take_while(move |(other, _)| *other == hash);
+        same.filter_map(|(_, at)| self.rules.get(*at as usize)).filter_map(move |row| {
+            let head = row.head();
+            let listed = Listed { row, sort: head.sort.unwrap_or(0), enabled: head.enabled };
+            (head.selector_id == Some(selector)).then_some(listed)
+        })
     }
 }
 
-/// The rules of each selector, by its id, in order of arrival.
-pub(super) fn group(rules: &[Row<RuleData>]) -> HashMap<&str, Vec<Listed<'_, RuleData>>> {
-    let mut groups: HashMap<&str, Vec<_>> = HashMap::new();
-    for row in rules {
-        let head = row.head();
-        if let Some(selector) = head.selector_id {
-            let listed = Listed { row, sort: head.sort.unwrap_or(0), enabled: head.enabled };
-            groups.entry(selector).or_default().push(listed);
-        }
-    }
-    groups
+fn short_hash(id: &str) -> u32 {
+    (xxh3_64(id.as_bytes()) >> u32::BITS) as u32
 }
 
 /// The selectors of a plugin that may take part, in the order in which they are tried.

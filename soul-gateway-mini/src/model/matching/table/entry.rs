@@ -90,6 +90,16 @@ impl<R> Gated for CompiledRule<R> {
     fn gate(&self) -> &Gate {
         &self.made.gate
     }
+
+    fn has_gate_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.made, &other.made) || {
+            let asked = |row| {
+                let row = RuleData::from(row);
+                (row.enabled, row.match_mode, row.condition_data_list)
+            };
+            asked(&self.row) == asked(&other.row)
+        }
+    }
 }
 
 /// The rules of one selector.
@@ -130,6 +140,16 @@ impl<S, R> CompiledSelector<S, R> {
 impl<S, R> Gated for CompiledSelector<S, R> {
     fn gate(&self) -> &Gate {
         &self.made.gate
+    }
+
+    fn has_gate_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.made, &other.made) || {
+            let asked = |row| {
+                let row = SelectorData::from(row);
+                (row.enabled, row.kind, row.match_mode, row.condition_list)
+            };
+            asked(&self.row) == asked(&other.row)
+        }
     }
 }
 

@@ -6,13 +6,13 @@ mod ordered;
 mod paths;
 mod reuse;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use soul_client::wire::soul::{RuleData, SelectorData};
 
 use super::{error::MatchError, view::RequestView};
 use crate::model::Row;
-use compile::{Compiler, former_rules, group, sorted};
+use compile::{Compiler, Grouped, former_rules, sorted};
 use ordered::Ordered;
 use reuse::{Before, Fate, Known};
 
@@ -134,7 +134,7 @@ impl<S, R> PluginTable<S, R> {
         let mut compiler = Compiler { invalids, refused: Vec::new(), selector_payload, rule_payload };
         let before = previous.map_or_else(Before::none, Self::before);
         let former = previous.map(|previous| former_rules(previous.selectors.entries())).unwrap_or_default();
-        let rules = group(rules);
+        let rules = Grouped::new(rules);
         let rows = sorted(selectors, plugin);
         let (mut compiled, mut refused) = (Vec::new(), Vec::new());
         for (row, fate) in rows.iter().zip(before.of(&rows)) {
@@ -142,8 +142,7 @@ impl<S, R> PluginTable<S, R> {
             let id = row.head().id.unwrap_or_default();
             match compiler.selector(&row, fate, outdated(id)) {
                 Fate::Taken(made) => {
-                    let own = rules.get(id).map_or(&[][..], Vec::as_slice);
-                    let rules = compiler.rules(&row, own, former.get(id).copied());
+                    let rules = compiler.rules(&row, rules.of(id).collect(), former.get(id).copied());
                     compiler.refused.extend(rules.refused.iter().map(|known| known.refused.clone()));
                     compiled.push(CompiledSelector { row, made, rules });
                 }
@@ -154,11 +153,7 @@ impl<S, R> PluginTable<S, R> {
                 Fate::LeftOut => {}
             }
         }
-        let selectors = match previous.map(|previous| &previous.selectors) {
-            // Only rules changed.
-            Some(previous) if same_gates(previous.entries(), &compiled) => previous.with(compiled),
-            _ => Ordered::new(compiled),
-        };
+        let selectors = Ordered::after(previous.map(|previous| &previous.selectors), compiled);
         (Self { selectors, refused: refused.into() }, compiler.refused)
     }
 
@@ -185,10 +180,6 @@ impl<S, R> PluginTable<S, R> {
     pub fn is_empty(&self) -> bool {
         self.selectors.entries().is_empty()
     }
-}
-
-fn same_gates<S, R>(old: &[CompiledSelector<S, R>], new: &[CompiledSelector<S, R>]) -> bool {
-    old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(&old.made, &new.made))
 }
 
 #[cfg(test)]

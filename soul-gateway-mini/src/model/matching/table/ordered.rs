@@ -18,6 +18,9 @@ const FEW: usize = 4;
 pub(super) trait Gated {
     /// When it is taken.
     fn gate(&self) -> &Gate;
+
+    /// Whether this gate and another's are surely the same.
+    fn has_gate_of(&self, other: &Self) -> bool;
 }
 
 /// Entries in order, with an index if they are many.
@@ -48,10 +51,16 @@ impl<T: Gated> Ordered<T> {
         Self { entries: entries.into(), index }
     }
 
-    /// Entries whose gates are those of `self`, one by one: the index stays right.
-    pub(super) fn with(&self, entries: Vec<T>) -> Self {
-        debug_assert_eq!(entries.len(), self.entries.len());
-        Self { entries: entries.into(), index: self.index.clone() }
+    /// With the index of `previous` if it is right for these entries too: most changes leave conditions alone.
+    pub(super) fn after(previous: Option<&Self>, entries: Vec<T>) -> Self {
+        let same = |previous: &&Self| {
+            let gates = || previous.entries.iter().zip(&entries);
+            previous.entries.len() == entries.len() && gates().all(|(old, new)| new.has_gate_of(old))
+        };
+        match previous.filter(same) {
+            Some(previous) => Self { index: previous.index.clone(), entries: entries.into() },
+            None => Self::new(entries),
+        }
     }
 
     /// The first entry that lets the request through.

@@ -18,6 +18,10 @@ impl Gated for Made<()> {
     fn gate(&self) -> &Gate {
         &self.gate
     }
+
+    fn has_gate_of(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// Paths and patterns of few pieces, so that they meet.

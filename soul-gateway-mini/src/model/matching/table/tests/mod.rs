@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use http::HeaderMap;
 use proptest::prelude::*;
 use soul_client::wire::soul::ConditionData;
