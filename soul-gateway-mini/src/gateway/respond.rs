@@ -9,7 +9,6 @@ use http::{
     request,
 };
 use soul_client::wire::soul::SoulResult;
-use tokio::time::Instant;
 
 use super::{
     ACCESS_LOG,
@@ -107,9 +106,9 @@ impl<'r> Record<'r> {
 
     fn tell(&mut self, status: StatusCode) {
         self.told = true;
-        let now = self.tally.answered.unwrap_or_else(Instant::now);
-        self.caller.alarm.saw(now);
-        let took = now.saturating_duration_since(self.came.at);
+        let now = self.tally.answered.unwrap_or_else(|| self.caller.lane.now());
+        self.caller.alarm.saw(now.at);
+        let took = now.at.saturating_duration_since(self.came.at);
         match (self.selector, self.rule) {
             (_, Some(rule)) => rule.payload().stats.count(status),
             (Some(selector), None) => selector.payload().stats().without_rule.count(status),
@@ -120,8 +119,11 @@ impl<'r> Record<'r> {
         }
         let lines = self.caller.lane.lines();
         if lines.are_wanted() {
+            let peer = &self.caller.peer;
+            let behind = (self.address != peer.address()).then(|| self.address.to_string());
             lines.add(&Entry {
-                peer: self.address,
+                time_ms: now.ms,
+                peer: behind.as_deref().or(peer.text().to_str().ok()).unwrap_or_default(),
                 method: &self.head.method,
                 uri: &self.head.uri,
                 status,

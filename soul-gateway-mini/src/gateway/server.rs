@@ -61,7 +61,7 @@ pub struct Gateway {
     sockets: Sockets,
     local_addr: SocketAddr,
     status_addr: SocketAddr,
-    sync: ConfigSync,
+    pub(super) sync: ConfigSync,
     access_log: Arc<AccessLog>,
     /// How many lanes take connections.
     open: watch::Receiver<usize>,

@@ -50,7 +50,7 @@ use super::{
     plugin::divide::{Candidate, InFlight, outcome_of},
     spare,
 };
-use crate::sync::Destination;
+use crate::{clock::Moment, sync::Destination};
 
 /// A request as it is to reach an upstream.
 pub(super) struct Outbound<'r> {
@@ -164,7 +164,7 @@ impl<'r> Sending<'r> {
         candidate: Candidate<'_>,
         deadline: Instant,
         timeout: Duration,
-        answered: &mut Option<Instant>,
+        answered: &mut Option<Moment>,
     ) -> Result<Response<AnswerBody>, Failure> {
         let destination = candidate.destination;
         let address = destination.address();
@@ -195,7 +195,7 @@ impl<'r> Sending<'r> {
             let cause = match exchanged {
                 Ok(()) => {
                     let now = self.caller.lane.now();
-                    *answered = Some(now.at);
+                    *answered = Some(now);
                     let in_flight = candidate.ended(outcome_of(head.status, &head.headers), now);
                     return self.answer(head, lease, destination, in_flight, now.at);
                 }

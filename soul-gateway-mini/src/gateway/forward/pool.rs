@@ -69,11 +69,11 @@ impl Pool {
         None
     }
 
-    /// Puts a connection away whose exchange has ended now.
+    /// Puts a connection away whose exchange has ended now. Whether it is open still is seen when it is taken.
     pub(super) fn put(&self, mut link: Box<Link>, now: Instant) {
         let mut idles = self.lock();
         let Idles { idle, limits } = &mut *idles;
-        if limits.max_idle == 0 || limits.idle_timeout.is_zero() || !link.is_quiet() {
+        if limits.max_idle == 0 || limits.idle_timeout.is_zero() || !link.input.is_empty() {
             return;
         }
         link.rest();

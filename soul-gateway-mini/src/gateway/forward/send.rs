@@ -31,7 +31,7 @@ pub(in crate::gateway) struct Tally<'r> {
     /// Attempts after the first.
     pub(in crate::gateway) retries: u32,
     /// When the answer came, if one did.
-    pub(in crate::gateway) answered: Option<Instant>,
+    pub(in crate::gateway) answered: Option<Moment>,
 }
 
 /// Sends a request to the candidates, one after the other as far as that is safe, and gives the head of the answer

@@ -16,6 +16,7 @@ mod requests;
 mod retries;
 mod secure;
 mod setup;
+mod sharing;
 mod syncing;
 mod times;
 mod tls;

@@ -167,8 +167,8 @@ impl Sought {
     /// The key of the request's own value; `None` when it has none. `base` is [`key`](Self::key).
     pub(super) fn value_key(&self, base: Key, view: &RequestView<'_>) -> Option<Key> {
         match self {
-            Self::Header(name) => view.header(name).map(|text| base.then(&text)),
-            Self::Query(name) => view.query(name).map(|text| base.then(&text)),
+            Self::Header(name) => view.header(name).map(|text| base.then(&*text)),
+            Self::Query(name) => view.query(name).map(|text| base.then(&*text)),
             Self::Host => Some(base.then(view.host())),
             Self::Ip => view.ip().map(|text| base.then(text)),
             Self::Method => Some(base.then(view.method())),
@@ -177,7 +177,7 @@ impl Sought {
     }
 }
 
-/// The segments of a path; empty ones do not count.
-pub(super) fn segments(path: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
-    path.split('/').filter(|segment| !segment.is_empty())
+/// The segments of a path; empty ones do not count. As bytes, which are quicker to part than text is.
+pub(super) fn segments(path: &str) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
+    path.as_bytes().split(|byte| *byte == b'/').filter(|segment| !segment.is_empty())
 }

@@ -28,8 +28,8 @@ impl Key {
     }
 
     /// A segment or a value behind this.
-    pub(super) fn then(self, text: &str) -> Self {
-        Self::new(xxh3_64_with_seed(text.as_bytes(), self.0.get()))
+    pub(super) fn then(self, text: impl AsRef<[u8]>) -> Self {
+        Self::new(xxh3_64_with_seed(text.as_ref(), self.0.get()))
     }
 
     /// Any one segment behind this. No segment is a slash, so this is nobody else's.

@@ -88,7 +88,7 @@ impl<F: FnMut(u32) -> bool> Search<'_, '_, F> {
     }
 
     /// Both ways on from a beginning of the path, then the entries for all below it.
-    fn node<'p>(&mut self, index: &Index, key: Key, mut rest: impl Iterator<Item = &'p str> + Clone) {
+    fn node<'p>(&mut self, index: &Index, key: Key, mut rest: impl Iterator<Item = &'p [u8]> + Clone) {
         let Some(node) = index.nodes.get(key) else { return };
         if !node.is_end() {
             match rest.next() {
@@ -115,12 +115,12 @@ impl<F: FnMut(u32) -> bool> Search<'_, '_, F> {
         }
         if index.every_header {
             for (name, text) in view.headers() {
-                self.value(index, Sought::header_key(name.as_str()).then(&text));
+                self.value(index, Sought::header_key(name.as_str()).then(&*text));
             }
         }
         if index.every_query {
             for (name, text) in view.query_pairs() {
-                self.value(index, Sought::query_key(&name).then(&text));
+                self.value(index, Sought::query_key(&name).then(&*text));
             }
         }
     }
