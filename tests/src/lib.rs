@@ -1,5 +1,4 @@
-//! Shared by the tests: the golden vectors, the harness, and what the programs that make load have in common.
+//! Shared by the tests: the golden vectors and the harness.
 
 pub mod harness;
-pub mod load;
 pub mod vectors;

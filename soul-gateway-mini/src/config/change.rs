@@ -42,6 +42,7 @@ pub(super) const LIVE: &[&str] = &[
     "upstream-ca",
     "upstream-choice",
     "upstream-connect-timeout",
+    "upstream-http2",
     "upstream-max-requests",
     "upstream-tls-insecure",
 ];

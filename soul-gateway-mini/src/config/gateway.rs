@@ -186,6 +186,10 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_UPSTREAM_TLS_INSECURE", value_name = "true|false")]
     pub(super) upstream_tls_insecure: Option<Choice<bool>>,
 
+    /// Whether upstreams of `https://` may choose HTTP/2; those of `h2c://` and `grpc://` are spoken to in it anyway
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_HTTP2", value_name = "true|false")]
+    pub(super) upstream_http2: Option<Choice<bool>>,
+
     /// File to which a line of JSON is added for every request; `-` is the standard output
     #[arg(long, global = true, env = "SOUL_ACCESS_LOG", value_name = "FILE")]
     pub(super) access_log: Option<PathBuf>,
@@ -277,6 +281,7 @@ impl Area for GatewaySettings {
         http2_max_streams => config.http2_max_streams,
         tls_certificate => config.tls_certificates,
         tls_key => config.tls_keys,
+        upstream_http2 => config.upstream_http2,
         upstream_tls_insecure => config.upstream_tls_insecure,
         stale_after => config.sync.stale_after,
         kept_after => config.sync.kept_after,

@@ -63,11 +63,6 @@ pub const DEFAULT_MAX_HEADERS: usize = 100;
 /// Connections of callers served at once; later ones wait in the system's queue.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
 
-/// Requests under way at one upstream. More than common servers work on at once (Tomcat 200), so that only a queue is
-/// cut; and few enough that one is over within the 3 s of a rule, where an endless one would time out every request in
-/// it. The number is Envoy's.
-pub const DEFAULT_UPSTREAM_MAX_REQUESTS: usize = 1024;
-
 /// How long a connection that changed its protocol may be silent; longer than the pings of common WebSocket servers.
 pub const DEFAULT_TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -135,7 +130,7 @@ pub struct GatewayConfig {
     /// Requests served at once, over all threads; further ones are refused with 503. 0 is no limit but that of connections.
     pub max_requests: usize,
     /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
-    /// are refused with 503. Connections that changed their protocol do not count. 0 is no limit.
+    /// are refused with 503. 0 is no limit.
     pub upstream_max_requests: usize,
     /// How long a request may take from its head to the end of its answer, whatever its rule allows; zero is no limit.
     pub request_timeout: Duration,
@@ -161,6 +156,8 @@ pub struct GatewayConfig {
     pub upstream_ca: Option<PathBuf>,
     /// Whether upstreams of `https://` are believed whatever certificate they show: then anybody on the way may be one.
     pub upstream_tls_insecure: bool,
+    /// Whether upstreams of `https://` may choose HTTP/2. Those of `h2c://` and `grpc://` are spoken to in it anyway.
+    pub upstream_http2: bool,
     /// File to which a line is added for every request, `-` for the standard output; `None` writes none.
     pub access_log: Option<PathBuf>,
     /// How long requests in flight may take to end at shutdown.
@@ -204,7 +201,7 @@ impl Default for GatewayConfig {
             max_connections: DEFAULT_MAX_CONNECTIONS,
             threads: DEFAULT_THREADS,
             max_requests: 0,
-            upstream_max_requests: DEFAULT_UPSTREAM_MAX_REQUESTS,
+            upstream_max_requests: 0,
             request_timeout: Duration::ZERO,
             max_body_bytes: 0,
             tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,
@@ -216,6 +213,7 @@ impl Default for GatewayConfig {
             tls_client_ca: None,
             upstream_ca: None,
             upstream_tls_insecure: false,
+            upstream_http2: false,
             access_log: None,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             error_status: ErrorStatus::default(),
@@ -244,7 +242,11 @@ impl GatewayConfig {
 
     /// Whom upstreams of `https://` are believed to be.
     pub(super) fn upstream_trust(&self) -> UpstreamTrust {
-        UpstreamTrust { ca: self.upstream_ca.clone(), anybody: self.upstream_tls_insecure, http2: false }
+        UpstreamTrust {
+            ca: self.upstream_ca.clone(),
+            anybody: self.upstream_tls_insecure,
+            http2: self.upstream_http2,
+        }
     }
 
     /// Whether HTTP/2 is spoken to callers.

@@ -111,6 +111,11 @@ pub(super) enum Refusal {
     /// What the upstream said is no answer, or none that a gateway can pass on.
     #[error("exchange with `{upstream}`: {what}")]
     Unusable { upstream: Arc<str>, what: String },
+    /// The request needs HTTP/2, and the upstream speaks HTTP/1.1.
+    #[error(
+        "gRPC needs HTTP/2, and `{upstream}` is spoken to in HTTP/1.1; register it with `h2c://` or `grpc://`, or set `--upstream-http2`"
+    )]
+    NoHttp2 { upstream: Arc<str> },
     /// The upstream did not answer in time.
     #[error("no answer of `{upstream}` within {} ms", after.as_millis())]
     Late { upstream: Arc<str>, after: Duration },

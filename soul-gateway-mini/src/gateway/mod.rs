@@ -39,6 +39,7 @@ mod alarm;
 mod connection;
 mod error;
 mod forward;
+mod grpc;
 mod host;
 mod lane;
 mod metrics;

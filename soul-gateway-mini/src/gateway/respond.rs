@@ -17,6 +17,7 @@ use super::{
     connection::Caller,
     error::Refusal,
     forward::{AnswerBody, CallerFault, Tally},
+    grpc,
     plugin::divide::{Rule, Selector},
 };
 use crate::{causes::chain, clock::Moment, sync::StatusStats};
@@ -177,11 +178,19 @@ pub(super) fn finish(
 ) -> Response<AnswerBody> {
     // It is answered all the same: some that end their side too early still read.
     let left = matches!(outcome, Err(Refusal::Caller(CallerFault::Left)));
+    let mut refused = None;
     let response = outcome.unwrap_or_else(|refusal| {
         log(&refusal, &record);
-        self::refusal(&refusal, mode).map(AnswerBody::whole)
+        let told = if grpc::is_asked(record.head) {
+            // Counted as what it is, whatever such callers are told.
+            refused = Some(http_status(&refusal));
+            grpc::refusal(&refusal, grpc_words(&refusal))
+        } else {
+            self::refusal(&refusal, mode)
+        };
+        told.map(AnswerBody::whole)
     });
-    record.tell(if left { CALLER_GONE } else { response.status() });
+    record.tell(if left { CALLER_GONE } else { refused.unwrap_or(response.status()) });
     response
 }
 
@@ -238,8 +247,20 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
         | Refusal::NoUpstream => CANNOT_FIND_URL,
         Refusal::ContextPath(_) => CONTEXT_PATH_ERROR,
         Refusal::Condition(_) => INTERNAL,
-        Refusal::Connect { .. } | Refusal::Broken { .. } | Refusal::Unusable { .. } => SERVICE_RESULT_ERROR,
+        Refusal::Connect { .. }
+        | Refusal::Broken { .. }
+        | Refusal::Unusable { .. }
+        | Refusal::NoHttp2 { .. } => SERVICE_RESULT_ERROR,
         Refusal::ConnectLate { .. } | Refusal::Late { .. } => SERVICE_TIMEOUT,
+    }
+}
+
+/// What callers of gRPC are shown.
+fn grpc_words(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Malformed(what) => what,
+        Refusal::NoHttp2 { .. } => "gRPC needs HTTP/2, which the service is not registered for",
+        _ => words(refusal).1,
     }
 }
 
@@ -258,9 +279,10 @@ fn http_status(refusal: &Refusal) -> StatusCode {
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
         | Refusal::NoUpstream => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Connect { .. } | Refusal::Broken { .. } | Refusal::Unusable { .. } => {
-            StatusCode::BAD_GATEWAY
-        }
+        Refusal::Connect { .. }
+        | Refusal::Broken { .. }
+        | Refusal::Unusable { .. }
+        | Refusal::NoHttp2 { .. } => StatusCode::BAD_GATEWAY,
         Refusal::ConnectLate { .. } | Refusal::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
     }
 }
@@ -287,6 +309,7 @@ fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String
         Refusal::Condition(reason) => failed(reason.clone()),
         Refusal::Broken { .. } => failed("Connection prematurely closed BEFORE response".to_owned()),
         Refusal::Unusable { what, .. } => failed(what.clone()),
+        Refusal::NoHttp2 { .. } => failed(refusal.to_string()),
         _ => (StatusCode::OK, words(refusal), None),
     }
 }

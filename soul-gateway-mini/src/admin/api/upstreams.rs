@@ -32,7 +32,7 @@ const WEIGHT_MAX: i32 = 1_000_000;
 /// Longest warm-up: a day, in milliseconds.
 const WARMUP_MAX_MS: i32 = 86_400_000;
 /// What may stand before an address.
-const PROTOCOLS: [&str; 2] = ["http://", "https://"];
+const PROTOCOLS: [&str; 4] = ["http://", "https://", "h2c://", "grpc://"];
 
 pub(super) async fn list(
     State(shared): Shares,

@@ -17,7 +17,7 @@ use super::{
     answer::Unreadable,
     client::Lease,
     framing::{Chunk, Chunks, Framing},
-    link::TURN,
+    http2::Streaming,
     upload::Upload,
 };
 use crate::gateway::{alarm::Alarm, connection::Turn, plugin::divide::InFlight};
@@ -54,6 +54,8 @@ enum Source {
     Whole(Bytes),
     /// An upstream's, passed on as it comes.
     Upstream(Box<Downloading>),
+    /// The same, over HTTP/2.
+    Http2(Box<Streaming>),
 }
 
 impl AnswerBody {
@@ -63,6 +65,10 @@ impl AnswerBody {
 
     pub(super) fn upstream(downloading: Downloading) -> Self {
         Self { source: Source::Upstream(Box::new(downloading)), _turn: None }
+    }
+
+    pub(super) fn http2(streaming: Streaming) -> Self {
+        Self { source: Source::Http2(Box::new(streaming)), _turn: None }
     }
 
     /// The connection is not idle until this body has ended.
@@ -82,8 +88,6 @@ pub(super) struct Downloading {
     pause: Duration,
     /// Whether the time of a pause is running.
     paused: bool,
-    /// Bytes that were passed on in this turn.
-    moved: usize,
     alarm: Arc<Alarm>,
     _in_flight: InFlight,
 }
@@ -115,7 +119,7 @@ impl Downloading {
             Framing::Close => Rest::Close,
         };
         let lease = Some(lease);
-        Self { lease, rest, upload, keep, pause, paused: false, moved: 0, alarm, _in_flight: in_flight }
+        Self { lease, rest, upload, keep, pause, paused: false, alarm, _in_flight: in_flight }
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -128,11 +132,6 @@ impl Downloading {
         if let Err(error) = self.push(cx) {
             return self.fail(error, cx);
         }
-        if self.moved >= TURN {
-            self.moved = 0;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
         match self.poll_next(cx) {
             Poll::Ready(frame) => {
                 if self.paused {
@@ -141,15 +140,11 @@ impl Downloading {
                 }
                 match frame {
                     Some(Err(error)) => self.fail(error, cx),
-                    frame => {
-                        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-                        self.moved += data.map_or(0, Bytes::len);
-                        Poll::Ready(frame)
-                    }
+                    frame => Poll::Ready(frame),
                 }
             }
             Poll::Pending if !self.paused => {
-                (self.paused, self.moved) = (true, 0);
+                self.paused = true;
                 self.alarm.set_pause(self.pause);
                 Poll::Pending
             }
@@ -262,6 +257,7 @@ impl Body for AnswerBody {
             }
             Source::Whole(_) => Poll::Ready(None),
             Source::Upstream(downloading) => downloading.poll_frame(cx),
+            Source::Http2(streaming) => streaming.poll_frame(cx),
         }
     }
 
@@ -269,6 +265,7 @@ impl Body for AnswerBody {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
             Source::Upstream(downloading) => matches!(downloading.rest, Rest::End),
+            Source::Http2(streaming) => streaming.is_end_stream(),
         }
     }
 
@@ -280,6 +277,9 @@ impl Body for AnswerBody {
                 Rest::End => SizeHint::with_exact(0),
                 Rest::Chunked(_) | Rest::Close | Rest::Failed(_) => SizeHint::default(),
             },
+            Source::Http2(streaming) if streaming.is_end_stream() => SizeHint::with_exact(0),
+            // What the head says of it is checked on the way in.
+            Source::Http2(_) => SizeHint::default(),
         }
     }
 }
@@ -289,6 +289,7 @@ impl fmt::Debug for AnswerBody {
         f.write_str(match self.source {
             Source::Whole(_) => "AnswerBody::Whole",
             Source::Upstream(_) => "AnswerBody::Upstream",
+            Source::Http2(_) => "AnswerBody::Http2",
         })
     }
 }

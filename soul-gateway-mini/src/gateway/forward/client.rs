@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     Forwarder,
+    http2::{self, Connections, UnderWay},
     link::{Link, Open},
     names::Names,
     pool::Pool,
@@ -28,7 +29,7 @@ use super::{
 use crate::{
     model::Target,
     sync::{Destination, Protocol},
-    tls::UpstreamTls,
+    tls::{HTTP_2, UpstreamTls},
 };
 
 /// Why no connection was made.
@@ -57,6 +58,7 @@ impl ConnectError {
 #[derive(Debug)]
 pub(in crate::gateway) struct Client {
     pool: Pool,
+    http2: Connections,
     names: Arc<Names>,
     tls: Arc<UpstreamTls>,
     open: Arc<AtomicUsize>,
@@ -64,7 +66,7 @@ pub(in crate::gateway) struct Client {
 
 impl Client {
     pub(in crate::gateway) fn new(names: Arc<Names>, tls: Arc<UpstreamTls>) -> Self {
-        Self { pool: Pool::default(), names, tls, open: Arc::default() }
+        Self { pool: Pool::default(), http2: Connections::default(), names, tls, open: Arc::default() }
     }
 
     /// Keeps as many idle connections, and for as long, as these settings say from now on.
@@ -75,6 +77,7 @@ impl Client {
     /// Closes and forgets what has been idle for too long.
     pub(in crate::gateway) fn sweep(&self) {
         self.pool.sweep();
+        self.http2.sweep(self.pool.idle_timeout());
         self.names.sweep();
     }
 
@@ -86,6 +89,29 @@ impl Client {
     /// Closes the connections that wait.
     pub(in crate::gateway) fn close_idle(&self) {
         self.pool.clear();
+        self.http2.clear();
+    }
+
+    /// Whether requests for an upstream share connections; with TLS that is known of those that are open.
+    pub(super) fn shares(&self, destination: &Destination) -> bool {
+        match destination.protocol() {
+            Protocol::Http => false,
+            Protocol::Https(_) => self.http2.has_room(destination.address()),
+            Protocol::H2c => true,
+        }
+    }
+
+    /// A place on a connection that is shared, or on a new one.
+    pub(super) async fn place(
+        self: &Arc<Self>,
+        destination: &Destination,
+        connect_timeout: Duration,
+        deadline: Instant,
+    ) -> Result<Fresh, ConnectError> {
+        match self.http2.place(destination.address()) {
+            Some(under_way) => Ok(Fresh::Http2(under_way)),
+            None => self.fresh(destination, connect_timeout, deadline).await,
+        }
     }
 
     /// A connection to an upstream that waits for a request; `None` if there is none.
@@ -100,30 +126,36 @@ impl Client {
         destination: &Destination,
         connect_timeout: Duration,
         deadline: Instant,
-    ) -> Result<Lease, ConnectError> {
-        let address = destination.address();
+    ) -> Result<Fresh, ConnectError> {
         let asked = Instant::now();
         let until = deadline.min(asked + connect_timeout);
         match timeout_at(until, self.connect(destination)).await {
-            Ok(Ok(stream)) => {
-                let link = Box::new(Link::new(stream, Arc::clone(address), Open::count(&self.open)));
-                Ok(Lease { link, client: Arc::clone(self) })
-            }
+            Ok(Ok(fresh)) => Ok(fresh),
             Ok(Err(error)) => Err(ConnectError::Refused(error)),
             Err(_) => Err(ConnectError::Late(until - asked)),
         }
     }
 
-    async fn connect(&self, destination: &Destination) -> io::Result<Stream> {
+    async fn connect(self: &Arc<Self>, destination: &Destination) -> io::Result<Fresh> {
         let stream = TcpStream::connect(&*self.addresses(destination.target()).await?).await?;
         stream.set_nodelay(true)?;
-        Ok(match destination.protocol() {
+        let address = destination.address();
+        let open = Open::count(&self.open);
+        let stream = match destination.protocol() {
             Protocol::Http => Stream::Plain(stream),
-            Protocol::Https(name) => {
-                let connected = Box::pin(self.tls.connect(name.clone(), stream));
-                Stream::Tls(Box::new(connected.await?))
+            Protocol::H2c => {
+                return Ok(Fresh::Http2(self.http2.add(http2::open(stream, address, open).await?)));
             }
-        })
+            Protocol::Https(name) => {
+                let stream = Box::pin(self.tls.connect(name.clone(), stream)).await?;
+                if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) {
+                    return Ok(Fresh::Http2(self.http2.add(http2::open(stream, address, open).await?)));
+                }
+                Stream::Tls(Box::new(stream))
+            }
+        };
+        let link = Box::new(Link::new(stream, Arc::clone(address), open));
+        Ok(Fresh::Http1(Lease { link, client: Arc::clone(self) }))
     }
 
     async fn addresses(&self, target: &Target) -> io::Result<Arc<[SocketAddr]>> {
@@ -134,6 +166,14 @@ impl Client {
         };
         self.names.addresses(host, port, lookup).await
     }
+}
+
+/// A new connection, by what is spoken on it.
+pub(super) enum Fresh {
+    /// One request at a time.
+    Http1(Lease),
+    /// One place of several.
+    Http2(UnderWay),
 }
 
 /// A connection in use; it closes unless it is given back.

@@ -68,8 +68,7 @@ pub(super) async fn exchange(
         head,
         pushing: true,
         broken: None,
-        told: None,
-        received: 0,
+        watching: Watching::default(),
         looked: 0,
     };
     let outcome = poll_fn(|cx| exchange.poll(cx)).await;
@@ -87,10 +86,7 @@ struct Exchange<'a> {
     pushing: bool,
     /// Why the upstream took no more of the request. It may have answered all the same.
     broken: Option<io::Error>,
-    /// What the alarm was last told: who is waited for, and how much of the body had gone by then.
-    told: Option<(Awaited, u64)>,
-    /// How many bytes the caller had sent when its pause began to run.
-    received: u64,
+    watching: Watching,
     /// How much of what came was looked at, and is no whole head.
     looked: usize,
 }
@@ -178,14 +174,41 @@ impl Exchange<'_> {
         }
     }
 
-    /// Sets how long is waited for whom; says whether the body may go now because the upstream did not say.
+    /// See [`Watching::watch`].
     fn watch_time(&mut self) -> Result<bool, SendError> {
-        let Some(upload) = self.upload.as_mut() else {
-            return if self.times.alarm.has_rung() { Err(SendError::Late) } else { Ok(false) };
+        let pushing = self.pushing;
+        let upload = self.upload.as_deref_mut().map(|upload| {
+            let waits = if pushing { upload.awaits() } else { Awaited::Upstream };
+            let progress = upload.progress();
+            (upload, waits, progress)
+        });
+        self.watching.watch(self.times, upload)
+    }
+}
+
+/// Who is waited for, and how long.
+#[derive(Default)]
+pub(super) struct Watching {
+    /// What the alarm was last told: who is waited for, and how much of the body had gone by then.
+    told: Option<(Awaited, u64)>,
+    /// How many bytes the caller had sent when its pause began to run.
+    received: u64,
+}
+
+impl Watching {
+    /// Sets how long is waited for whom; says whether the body may go now because the upstream did not say.
+    ///
+    /// - `upload`: the body, for whom it waits, and a number that changes with whatever of it is passed on.
+    pub(super) fn watch(
+        &mut self,
+        times: Times<'_>,
+        upload: Option<(&mut Upload, Awaited, u64)>,
+    ) -> Result<bool, SendError> {
+        let Times { alarm, timeout, pause, least, .. } = times;
+        let Some((upload, waits, progress)) = upload else {
+            return if alarm.has_rung() { Err(SendError::Late) } else { Ok(false) };
         };
-        let Times { alarm, timeout, pause, least, .. } = self.times;
-        let waits = if self.pushing { upload.awaits() } else { Awaited::Upstream };
-        let now = (waits, upload.progress());
+        let now = (waits, progress);
         if self.told != Some(now) {
             let before = self.told.replace(now).map(|(waited, _)| waited);
             // A drop now and then is as good as a pause.

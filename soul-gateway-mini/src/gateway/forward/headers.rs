@@ -224,7 +224,7 @@ impl Asked<'_> {
     }
 
     /// Whether a header is left out, or written elsewhere.
-    fn ends_here(&self, name: &HeaderName) -> bool {
+    pub(super) fn ends_here(&self, name: &HeaderName) -> bool {
         match Role::of(name) {
             Role::Plain => false,
             Role::Expect => self.body == Announced::Nothing,
@@ -237,7 +237,7 @@ impl Asked<'_> {
     }
 
     /// The names in `Connection`; `Host` and `Content-Length` are written apart from the others, whatever it names.
-    fn named_by_connection(&self) -> Vec<HeaderName> {
+    pub(super) fn named_by_connection(&self) -> Vec<HeaderName> {
         let mut named = Vec::new();
         if !self.said.has_connection {
             return named;

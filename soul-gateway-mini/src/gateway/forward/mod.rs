@@ -6,6 +6,7 @@ mod client;
 mod exchange;
 mod framing;
 mod headers;
+mod http2;
 mod link;
 mod names;
 mod pool;
@@ -35,7 +36,7 @@ pub(super) use upload::CallerFault;
 
 use answer::Head;
 use body::Downloading;
-use client::{ConnectError, Lease};
+use client::{ConnectError, Fresh, Lease};
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
 use pool::Limits;
@@ -46,6 +47,7 @@ use super::{
     config::{Forwarded, GatewayConfig, HostHeader},
     connection::Caller,
     error::Refusal,
+    grpc,
     peer::Peer,
     plugin::divide::{Candidate, InFlight, outcome_of},
     spare,
@@ -116,6 +118,8 @@ struct Sending<'r> {
     upload: Option<Box<Upload>>,
     /// Whether nothing that cannot be had again went out.
     whole: bool,
+    /// Whether it is one of gRPC, which needs an upstream of HTTP/2.
+    grpc: bool,
 }
 
 impl<'r> Sending<'r> {
@@ -145,6 +149,7 @@ impl<'r> Sending<'r> {
             body,
             upload,
             whole: true,
+            grpc: grpc::is_asked(head),
         })
     }
 
@@ -169,6 +174,9 @@ impl<'r> Sending<'r> {
         let destination = candidate.destination;
         let address = destination.address();
         let client = self.caller.lane.client();
+        if client.shares(destination) {
+            return Box::pin(self.attempt_http2(candidate, None, deadline, timeout, answered)).await;
+        }
         let mut waiting = true;
         loop {
             destination.count_attempt();
@@ -180,11 +188,23 @@ impl<'r> Sending<'r> {
                     let within = self.forwarder.connect_timeout;
                     let fresh = client.fresh(destination, within, deadline);
                     match Box::pin(fresh).await {
-                        Ok(lease) => lease,
+                        Ok(Fresh::Http1(lease)) => lease,
+                        Ok(Fresh::Http2(first)) => {
+                            let first = Some(first);
+                            return Box::pin(
+                                self.attempt_http2(candidate, first, deadline, timeout, answered),
+                            )
+                            .await;
+                        }
                         Err(cause) => return Err(self.not_connected(candidate, cause)),
                     }
                 }
             };
+            if self.grpc {
+                lease.give_back(Instant::now());
+                let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
+                return Err(Failure { refusal, unsent: true });
+            }
             self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
@@ -197,7 +217,7 @@ impl<'r> Sending<'r> {
                     let now = self.caller.lane.now();
                     *answered = Some(now);
                     let in_flight = candidate.ended(outcome_of(head.status, &head.headers), now);
-                    return self.answer(head, lease, destination, in_flight, now.at);
+                    return self.answer(head, lease, in_flight, now.at);
                 }
                 Err(cause) => cause,
             };
@@ -219,9 +239,9 @@ impl<'r> Sending<'r> {
         }
     }
 
-    /// Writes the head of the request for an upstream.
-    fn write_head(&self, lease: &mut Lease, destination: &Destination) {
-        let asked = Asked {
+    /// What stays the same of the request, whatever is spoken.
+    fn asked(&self) -> Asked<'_> {
+        Asked {
             method: &self.head.method,
             said: &self.said,
             // The address in the request line counts more than `Host` (RFC 9112, section 3.2.2).
@@ -236,10 +256,14 @@ impl<'r> Sending<'r> {
             forwarded: self.forwarder.forwarded,
             secure: self.caller.secure,
             host_header: self.forwarder.host_header,
-        };
+        }
+    }
+
+    /// Writes the head of the request for an upstream.
+    fn write_head(&self, lease: &mut Lease, destination: &Destination) {
         lease.link.begin();
         let target = [destination.prefix(), self.target.text(&self.head.uri)];
-        asked.write(&mut lease.link.output, target, destination.host());
+        self.asked().write(&mut lease.link.output, target, destination.host());
     }
 
     /// Makes an upstream's answer, which came now, one for the caller.
@@ -247,7 +271,6 @@ impl<'r> Sending<'r> {
         &mut self,
         head: Head,
         mut lease: Lease,
-        destination: &Arc<Destination>,
         in_flight: InFlight,
         now: Instant,
     ) -> Result<Response<AnswerBody>, Failure> {
@@ -258,8 +281,7 @@ impl<'r> Sending<'r> {
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
                 return Err(Failure { refusal, unsent: false });
             };
-            let held = (in_flight, destination.tunnel());
-            self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, held));
+            self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, in_flight));
             AnswerBody::whole(Bytes::new())
         } else if upload.is_none()
             && let Some(bytes) = lease.link.take_whole(head.framing)

@@ -53,6 +53,11 @@ impl Pool {
         self.lock().limits = limits;
     }
 
+    /// How long a connection waits.
+    pub(super) fn idle_timeout(&self) -> Duration {
+        self.lock().limits.idle_timeout
+    }
+
     /// A connection that is open and not too old now.
     pub(super) fn take(&self, address: &Arc<str>, now: Instant) -> Option<Box<Link>> {
         let mut idles = self.lock();

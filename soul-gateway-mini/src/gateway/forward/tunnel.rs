@@ -14,12 +14,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::client::Lease;
-use crate::{
-    gateway::{
-        alarm::{Alarm, Timer},
-        plugin::divide::InFlight,
-    },
-    sync::OpenTunnel,
+use crate::gateway::{
+    alarm::{Alarm, Timer},
+    plugin::divide::InFlight,
 };
 
 /// Bytes that are on their way in one direction.
@@ -30,18 +27,12 @@ pub(in crate::gateway) struct Tunnel {
     caller: OnUpgrade,
     upstream: Lease,
     idle: Duration,
-    /// What counts it at the upstream.
-    _held: (InFlight, OpenTunnel),
+    _in_flight: InFlight,
 }
 
 impl Tunnel {
-    pub(super) fn new(
-        caller: OnUpgrade,
-        upstream: Lease,
-        idle: Duration,
-        held: (InFlight, OpenTunnel),
-    ) -> Self {
-        Self { caller, upstream, idle, _held: held }
+    pub(super) fn new(caller: OnUpgrade, upstream: Lease, idle: Duration, in_flight: InFlight) -> Self {
+        Self { caller, upstream, idle, _in_flight: in_flight }
     }
 
     /// Passes bytes on until both sides have ended, one of them breaks off, or neither says anything for too long.

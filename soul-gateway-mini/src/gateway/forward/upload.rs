@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 
 use super::{
     headers::{self, Announced},
-    link::{Link, TURN},
+    link::Link,
 };
 
 /// What a caller did wrong while it sent its body.
@@ -58,6 +58,15 @@ pub(super) enum Awaited {
     Continue,
 }
 
+/// A part of a body, as frames carry it.
+pub(super) enum Piece {
+    /// Bytes, and whether they are the last ones.
+    Data(Bytes, bool),
+    /// What comes behind the last ones.
+    Trailers(HeaderMap),
+    End,
+}
+
 /// A body being passed on.
 pub(super) struct Upload {
     body: Incoming,
@@ -79,8 +88,6 @@ pub(super) struct Upload {
     frames: u64,
     received: u64,
     awaits: Awaited,
-    /// Bytes that were taken from the caller in this turn.
-    moved: usize,
 }
 
 impl Upload {
@@ -107,7 +114,6 @@ impl Upload {
             frames: 0,
             received: 0,
             awaits: Awaited::Upstream,
-            moved: 0,
         })
     }
 
@@ -144,6 +150,48 @@ impl Upload {
         self.held = false;
     }
 
+    /// Notes who is waited for.
+    pub(super) fn wait_for(&mut self, awaited: Awaited) {
+        self.awaits = awaited;
+    }
+
+    /// What was taken from the caller for an upstream that did nothing about it, and whether that is all.
+    pub(super) fn again(&self) -> (Bytes, bool) {
+        let kept = self.frames == 1 && self.sent == 0 && !self.frame.is_empty();
+        if kept { (self.frame.clone(), self.read) } else { (Bytes::new(), false) }
+    }
+
+    /// The next part, for an upstream that takes frames. The first one is kept, so that another upstream, of whatever protocol,
+    /// can be sent it too.
+    pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, CallerFault>> {
+        if self.read {
+            return Poll::Ready(Ok(Piece::End));
+        }
+        let next = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            None if self.frames == 1 => {
+                self.last();
+                return Poll::Ready(Ok(Piece::End));
+            }
+            next => next,
+        };
+        let trailers = next.as_ref().and_then(|frame| frame.as_ref().ok()?.trailers_ref().cloned());
+        let ended = next.is_none();
+        if let Err(PushError::Caller(fault)) = self.take(next) {
+            return Poll::Ready(Err(fault));
+        }
+        Poll::Ready(Ok(match trailers {
+            Some(trailers) => Piece::Trailers(
+                trailers
+                    .iter()
+                    .filter(|(name, _)| headers::may_trail(name))
+                    .map(|(n, v)| (n.clone(), v.clone()))
+                    .collect(),
+            ),
+            None if ended => Piece::End,
+            None => Piece::Data(self.frame.clone(), self.read),
+        }))
+    }
+
     fn is_written(&self) -> bool {
         self.sent == self.size.len() + self.frame.len() + self.end.len()
     }
@@ -153,11 +201,6 @@ impl Upload {
     /// Ready when all of it is written.
     pub(super) fn poll_push(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<Result<(), PushError>> {
         loop {
-            if self.moved >= TURN {
-                (self.moved, self.awaits) = (0, Awaited::Upstream);
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
             if self.is_written() && !self.read && !self.held {
                 // The first frame goes out together with the head, if it is there already.
                 match Pin::new(&mut self.body).poll_frame(cx) {
@@ -165,7 +208,7 @@ impl Upload {
                     Poll::Pending => {
                         self.awaits = Awaited::Upstream;
                         ready!(self.poll_write(link, cx))?;
-                        (self.awaits, self.moved) = (Awaited::Caller, 0);
+                        self.awaits = Awaited::Caller;
                         return Poll::Pending;
                     }
                 }
@@ -222,7 +265,6 @@ impl Upload {
             Ok(data) => {
                 self.allowed -= data.len() as u64;
                 self.received += data.len() as u64;
-                self.moved += data.len();
                 // An empty chunk would be the last one.
                 if self.chunked && !data.is_empty() {
                     use io::Write as _;

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// One service whose upstream is spoken to by this protocol.
-fn spoken(protocol: &str, address: impl ToString, timeout_ms: u32) -> ConfigData {
+pub(super) fn spoken(protocol: &str, address: impl ToString, timeout_ms: u32) -> ConfigData {
     let mut data = service(&[], &handle("random", 0, timeout_ms));
     let upstream = DivideUpstream {
         protocol: Some(protocol.to_owned()),
@@ -25,7 +25,7 @@ fn spoken(protocol: &str, address: impl ToString, timeout_ms: u32) -> ConfigData
 }
 
 /// A gateway that believes an authority.
-fn believing(files: &Files, authority: &Authority) -> GatewayConfig {
+pub(super) fn believing(files: &Files, authority: &Authority) -> GatewayConfig {
     GatewayConfig { upstream_ca: Some(files.write("ca.pem", &authority.pem())), ..config() }
 }
 

@@ -1,9 +1,6 @@
 //! Where the requests for an upstream go, and how many did.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 use http::HeaderValue;
 use rustls::pki_types::ServerName;
@@ -19,8 +16,10 @@ use crate::{
 pub(crate) enum Protocol {
     /// HTTP/1.1.
     Http,
-    /// HTTP inside TLS, with whoever proves to be this.
+    /// HTTP inside TLS, with whoever proves to be this; of which version is agreed on there.
     Https(ServerName<'static>),
+    /// HTTP/2 without TLS, as both sides know before.
+    H2c,
 }
 
 /// One address with everything about it that a request needs, prepared. Two selectors with the same address share
@@ -36,17 +35,6 @@ pub(crate) struct Destination {
     prefix: Box<str>,
     attempts: Counter,
     failures: Counter,
-    tunnels: AtomicU32,
-}
-
-/// A connection to a destination that changed its protocol.
-#[derive(Debug)]
-pub(crate) struct OpenTunnel(Arc<Destination>);
-
-impl Drop for OpenTunnel {
-    fn drop(&mut self) {
-        self.0.tunnels.fetch_sub(1, Relaxed);
-    }
 }
 
 /// What tells destinations apart.
@@ -62,16 +50,21 @@ impl Destination {
         };
         let scheme = scheme.trim();
         let (authority, prefix) = address.split_at(address.find('/').unwrap_or(address.len()));
-        let secure = scheme.eq_ignore_ascii_case("https://");
-        if !secure && !scheme.eq_ignore_ascii_case("http://") {
+        let is = |name: &str| scheme.eq_ignore_ascii_case(name);
+        let (secure, h2c) = (is("https://"), is("h2c://") || is("grpc://"));
+        if !secure && !h2c && !is("http://") {
             return Err(format!(
-                "the protocol `{scheme}` is not spoken to upstreams, use `http://` or `https://`"
+                "the protocol `{scheme}` is not spoken to upstreams, use `http://`, `https://`, `h2c://` or `grpc://`"
             ));
         }
         // The scheme is a matter of the port, where the address has none.
         let whole = if secure { format!("https://{}", authority.trim()) } else { authority.to_owned() };
         let target: Target = whole.parse().map_err(|e| format!("{e}"))?;
-        let protocol = if secure { Protocol::Https(server_name(target.host())?) } else { Protocol::Http };
+        let protocol = match (secure, h2c) {
+            (true, _) => Protocol::Https(server_name(target.host())?),
+            (_, true) => Protocol::H2c,
+            _ => Protocol::Http,
+        };
         if prefix.contains('?') {
             return Err(format!("`{prefix}` is more than a path, expected `host:port` or `host:port/path`"));
         }
@@ -85,7 +78,6 @@ impl Destination {
             prefix: escape::target(prefix.trim_end_matches('/')).into(),
             attempts: Counter::default(),
             failures: Counter::default(),
-            tunnels: AtomicU32::new(0),
         })
     }
 
@@ -121,17 +113,6 @@ impl Destination {
 
     pub(crate) fn count_failure(&self) {
         self.failures.add_one();
-    }
-
-    /// Counts a connection that changed its protocol, as long as it is open.
-    pub(crate) fn tunnel(self: &Arc<Self>) -> OpenTunnel {
-        self.tunnels.fetch_add(1, Relaxed);
-        OpenTunnel(Arc::clone(self))
-    }
-
-    /// How many of them are open.
-    pub(crate) fn tunnels(&self) -> u32 {
-        self.tunnels.load(Relaxed)
     }
 
     pub(crate) fn attempts(&self) -> u64 {
@@ -183,6 +164,9 @@ mod tests {
             let name = name.map_or(Protocol::Http, |name| Protocol::Https(name.try_into().unwrap()));
             assert_eq!((&**destination.address(), destination.protocol()), (address, &name), "{url}");
         }
+        for protocol in ["h2c://", "grpc://"] {
+            assert_eq!(destination(Some(protocol), "a:1").unwrap().protocol(), &Protocol::H2c);
+        }
     }
 
     #[test]
@@ -191,7 +175,7 @@ mod tests {
             (
                 Some("ws://"),
                 "a:1",
-                "the protocol `ws://` is not spoken to upstreams, use `http://` or `https://`",
+                "the protocol `ws://` is not spoken to upstreams, use `http://`, `https://`, `h2c://` or `grpc://`",
             ),
             (
                 Some("https://"),

@@ -1,0 +1,112 @@
+//! Upstreams that speak HTTP/2: many requests at a time on one connection, or a few, of each lane.
+//!
+//! The connection has a task of its own, which moves frames. All else is as with HTTP/1.1: whoever asks writes its body and
+//! reads its answer within the task of its request.
+
+mod body;
+mod connections;
+mod exchange;
+mod head;
+
+use std::{io, sync::Arc, time::Duration};
+
+use http::Response;
+use soul_client::balance::Outcome;
+use tokio::time::Instant;
+
+pub(super) use body::Streaming;
+pub(super) use connections::{Connections, UnderWay, open};
+
+use super::{AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, not_answered};
+use crate::gateway::{
+    error::Refusal,
+    plugin::divide::{Candidate, outcome_of},
+};
+
+impl Sending<'_> {
+    /// Tries one upstream that speaks HTTP/2. Notes when it answered.
+    ///
+    /// - `first`: a place on a connection that was just made for it.
+    pub(super) async fn attempt_http2(
+        &mut self,
+        candidate: Candidate<'_>,
+        mut first: Option<UnderWay>,
+        deadline: Instant,
+        timeout: Duration,
+        answered: &mut Option<Instant>,
+    ) -> Result<Response<AnswerBody>, Failure> {
+        let destination = candidate.destination;
+        let address = destination.address();
+        let client = self.caller.lane.client();
+        let mut repetitions = REPETITIONS;
+        loop {
+            let under_way = match first.take() {
+                Some(under_way) => under_way,
+                None => {
+                    destination.count_attempt();
+                    match client.place(destination, self.forwarder.connect_timeout, deadline).await {
+                        Ok(Fresh::Http2(under_way)) => under_way,
+                        Ok(Fresh::Http1(_)) => {
+                            let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
+                            return Err(Failure { refusal, unsent: true });
+                        }
+                        Err(cause) => return Err(self.not_connected(candidate, cause)),
+                    }
+                }
+            };
+            let Some(request) = self.asked().request(destination, self.target.text(&self.head.uri)) else {
+                let what = "neither its address nor the caller's `Host` is one for HTTP/2".to_owned();
+                let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
+                return Err(Failure { refusal, unsent: true });
+            };
+            let pause = self.forwarder.body_idle_timeout;
+            let least = self.forwarder.least_upload;
+            let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
+            let exchange::Failed { cause, unsent, is_of_stream } =
+                match exchange::exchange(&under_way, request, &mut self.upload, times).await {
+                    Ok((response, pushing)) => {
+                        let now = self.caller.lane.now();
+                        *answered = Some(now.at);
+                        let in_flight =
+                            candidate.ended(outcome_of(response.status(), response.headers()), now);
+                        let push = pushing.zip(self.upload.take());
+                        let alarm = Arc::clone(&self.caller.alarm);
+                        let (head, answer) = response.into_parts();
+                        let body = Streaming::new(answer, push, under_way, pause, alarm, in_flight);
+                        let mut response = Response::new(AnswerBody::http2(body));
+                        *response.status_mut() = head.status;
+                        *response.headers_mut() = head.headers;
+                        return Ok(response);
+                    }
+                    Err(failed) => failed,
+                };
+            self.whole =
+                self.is_repeatable() || unsent && self.upload.as_ref().is_none_or(|upload| upload.is_whole());
+            if matches!(cause, SendError::Late) || matches!(cause, SendError::Broken(_)) && !is_of_stream {
+                // It may be dead without anybody having said so.
+                under_way.retire();
+            }
+            // It went away just as it was used again, or has no time for this one.
+            let again = under_way.reused || unsent;
+            if self.whole && again && repetitions > 0 && matches!(cause, SendError::Broken(_)) {
+                repetitions -= 1;
+                continue;
+            }
+            if !matches!(cause, SendError::Caller(_)) {
+                destination.count_failure();
+                candidate.ended(Outcome::TimedOut, self.caller.lane.now());
+            }
+            return Err(Failure { refusal: not_answered(address, cause, timeout), unsent });
+        }
+    }
+}
+
+/// How often a request that reached nobody is asked of the same upstream again.
+const REPETITIONS: usize = 2;
+
+fn broken(error: h2::Error) -> io::Error {
+    if error.is_io() {
+        return error.into_io().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+    }
+    io::Error::other(error)
+}

@@ -1,0 +1,94 @@
+//! Calls of gRPC: through, and refused.
+
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use super::{
+    http2::{Caller, whole},
+    peers::{Upstream, nobody, within},
+    setup::{Running, config, handle, service},
+    upstream_http2::{Peer, read},
+    upstream_tls::spoken,
+};
+
+/// A call of gRPC, with a message and trailers; gives status, body and the outcome, wherever it stands.
+async fn call(caller: &Caller, path: &str) -> (StatusCode, String, HeaderMap) {
+    let request = Request::post(format!("http://shop.example{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())
+        .unwrap();
+    let mut sender = within(caller.send.clone().ready()).await.unwrap();
+    let (answer, mut body) = sender.send_request(request, false).unwrap();
+    body.send_data("\0\0\0\0\x05hello".into(), false).unwrap();
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", "5".parse().unwrap());
+    // A refusal may come before that.
+    let _ = body.send_trailers(trailers);
+    let (head, body, trailers) = whole(answer).await.unwrap();
+    (head.status(), body, trailers.unwrap_or_else(|| head.headers().clone()))
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_passes_with_its_trailers() {
+    let peer = Peer::start(|request, mut respond| async move {
+        assert_eq!(request.headers()["te"], "trailers");
+        assert_eq!(request.headers()["content-type"], "application/grpc");
+        assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/shop.Orders/Save"));
+        let (body, trailers) = read(request.into_body()).await;
+        assert_eq!(
+            (&body[..], &trailers.unwrap()["x-sum"]),
+            (&b"\0\0\0\0\x05hello"[..], &"5".parse().unwrap())
+        );
+        let head = Response::builder().header("content-type", "application/grpc").body(()).unwrap();
+        let mut stream = respond.send_response(head, false).unwrap();
+        stream.send_data(body.into(), false).unwrap();
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", "0".parse().unwrap());
+        stream.send_trailers(trailers).unwrap();
+    })
+    .await;
+    for protocol in ["h2c://", "grpc://"] {
+        let running = Running::with(config(), &spoken(protocol, peer.address, 3000)).await;
+        let caller = Caller::connect(running.address()).await;
+        let (status, body, outcome) = call(&caller, "/http/shop.Orders/Save").await;
+        assert_eq!(
+            (status, &*body, &outcome["grpc-status"]),
+            (StatusCode::OK, "\0\0\0\0\x05hello", &"0".parse().unwrap())
+        );
+    }
+}
+
+#[tokio::test]
+async fn callers_of_grpc_are_told_what_failed_in_their_own_way() {
+    let silent = Peer::start(|request, respond| async move {
+        let _ = read(request.into_body()).await;
+        std::future::pending::<()>().await;
+        drop(respond);
+    })
+    .await;
+    let plain = Upstream::named("one").await;
+    let told = async |data, path| {
+        let running = Running::with(config(), &data).await;
+        let caller = Caller::connect(running.address()).await;
+        let (status, body, outcome) = call(&caller, path).await;
+        assert_eq!(
+            (status, &*body, &outcome["content-type"]),
+            (StatusCode::OK, "", &"application/grpc".parse().unwrap())
+        );
+        let failed = running.status().await;
+        (
+            outcome["grpc-status"].to_str().unwrap().to_owned(),
+            outcome["grpc-message"].to_str().unwrap().to_owned(),
+            failed,
+        )
+    };
+    let (code, words, _) = told(spoken("h2c://", nobody().await, 3000), "/http/x").await;
+    assert_eq!((&*code, &*words), ("14", "Service invocation exception, or no result is returned!"));
+    let (code, words, _) = told(spoken("h2c://", silent.address, 300), "/http/x").await;
+    assert_eq!((&*code, &*words), ("4", "Service call timeout!"));
+    let (code, words, _) = told(service(&[plain.address], &handle("random", 0, 3000)), "/http/x").await;
+    assert_eq!((&*code, &*words), ("12", "gRPC needs HTTP/2, which the service is not registered for"));
+    assert_eq!(plain.seen().len(), 0);
+    let (code, ..) = told(spoken("h2c://", silent.address, 300), "/unknown/x").await;
+    assert_eq!(code, "12");
+}
