@@ -9,6 +9,7 @@ use std::{
 const PAGES: &[&str] = &[
     "README.md",
     "soul-client/README.md",
+    "soul-client/docs/choices.md",
     "soul-client/docs/from-java.md",
     "soul-client/docs/from-shenyu-client-rust.md",
     "soul-client/docs/load-balancing.md",

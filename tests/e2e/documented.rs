@@ -46,12 +46,9 @@ fn named_in(text: &str) -> Vec<&str> {
     words.filter(is_name).collect()
 }
 
-#[test]
-fn every_row_on_load_balancing_names_tests_that_exist_or_a_decision() {
-    assert_eq!(
-        tests_in("#[test]\nfn a() {}\nfn b() {}\n#[tokio::test(x)]\n#[cfg(y)]\nasync fn c() {}"),
-        ["a", "c"]
-    );
+/// Every name of a test that a page has is one, and every row of its tables names one in its last column, or a decision.
+/// Gives how many rows there are.
+fn rows_pinned_in(page: &str) -> usize {
     let mut tests = HashSet::new();
     for folder in
         ["soul-client/src", "soul-client/tests", "soul-gateway-mini/src", "tests/e2e", "tests/golden"]
@@ -60,9 +57,9 @@ fn every_row_on_load_balancing_names_tests_that_exist_or_a_decision() {
     }
     assert!(tests.len() > 500, "{} tests", tests.len());
 
-    let text = fs::read_to_string(root().join("soul-client/docs/load-balancing.md")).unwrap();
+    let text = fs::read_to_string(root().join(page)).unwrap();
     let missing: Vec<_> = named_in(&text).into_iter().filter(|name| !tests.contains(*name)).collect();
-    assert_eq!(missing, [""; 0], "named in docs/load-balancing.md, and no test");
+    assert_eq!(missing, [""; 0], "named in {page}, and no test");
 
     let rows = text.lines().filter(|line| line.starts_with("| ") && !line.contains("pinned by"));
     let mut count = 0;
@@ -71,6 +68,22 @@ fn every_row_on_load_balancing_names_tests_that_exist_or_a_decision() {
         let pinned = row.trim_end_matches('|').rsplit('|').next().unwrap();
         assert!(!named_in(pinned).is_empty() || pinned.contains("decision:"), "{row}");
     }
+    count
+}
+
+#[test]
+fn every_row_on_load_balancing_names_tests_that_exist_or_a_decision() {
+    assert_eq!(
+        tests_in("#[test]\nfn a() {}\nfn b() {}\n#[tokio::test(x)]\n#[cfg(y)]\nasync fn c() {}"),
+        ["a", "c"]
+    );
+    let count = rows_pinned_in("soul-client/docs/load-balancing.md");
     // The checklist's rows, and two more; the complaints'.
     assert!(count >= 20 + 35, "{count} rows");
+}
+
+#[test]
+fn every_row_on_http_names_tests_that_exist() {
+    let count = rows_pinned_in("soul-gateway-mini/docs/http.md");
+    assert!(count >= 50, "{count} rows");
 }

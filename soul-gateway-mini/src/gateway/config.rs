@@ -63,6 +63,11 @@ pub const DEFAULT_MAX_HEADERS: usize = 100;
 /// Connections of callers served at once; later ones wait in the system's queue.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 10_000;
 
+/// Requests under way at one upstream. More than common servers work on at once (Tomcat 200), so that only a queue is
+/// cut; and few enough that one is over within the 3 s of a rule, where an endless one would time out every request in
+/// it. The number is Envoy's.
+pub const DEFAULT_UPSTREAM_MAX_REQUESTS: usize = 1024;
+
 /// How long a connection that changed its protocol may be silent; longer than the pings of common WebSocket servers.
 pub const DEFAULT_TUNNEL_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -130,7 +135,7 @@ pub struct GatewayConfig {
     /// Requests served at once, over all threads; further ones are refused with 503. 0 is no limit but that of connections.
     pub max_requests: usize,
     /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
-    /// are refused with 503. 0 is no limit.
+    /// are refused with 503. Connections that changed their protocol do not count. 0 is no limit.
     pub upstream_max_requests: usize,
     /// How long a request may take from its head to the end of its answer, whatever its rule allows; zero is no limit.
     pub request_timeout: Duration,
@@ -201,7 +206,7 @@ impl Default for GatewayConfig {
             max_connections: DEFAULT_MAX_CONNECTIONS,
             threads: DEFAULT_THREADS,
             max_requests: 0,
-            upstream_max_requests: 0,
+            upstream_max_requests: DEFAULT_UPSTREAM_MAX_REQUESTS,
             request_timeout: Duration::ZERO,
             max_body_bytes: 0,
             tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,

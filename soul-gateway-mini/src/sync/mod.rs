@@ -32,7 +32,7 @@ pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
 pub(crate) use snapshot::{
-    Destination, DivideRule, DivideSelector, Protocol, Snapshot, SnapshotOptions, StatusStats,
+    Destination, DivideRule, DivideSelector, OpenTunnel, Protocol, Snapshot, SnapshotOptions, StatusStats,
 };
 pub(crate) use task::{CachedSnapshot, ConfigSync};
 

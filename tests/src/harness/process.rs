@@ -218,12 +218,21 @@ impl Running {
         self.log.borrow().clone()
     }
 
+    /// The number of the process.
+    ///
+    /// # Panics
+    /// When it has ended already.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("still running")
+    }
+
     /// Sends a signal by its name, for example `TERM`.
     ///
     /// # Panics
     /// When it has ended already.
     pub async fn signal(&self, name: &str) {
-        let id = self.child.id().expect("still running").to_string();
+        let id = self.id().to_string();
         let status = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", name, &id]).status().await;
         assert!(status.expect("run `kill`").success(), "kill -s {name} {id}");
     }

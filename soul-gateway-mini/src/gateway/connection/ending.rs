@@ -59,20 +59,24 @@ pub(super) struct Ending<S> {
     sending: Sending,
     /// Runs since the caller has ended its side in the midst of a request.
     half_closed: Option<Pin<Box<Sleep>>>,
+    /// Whether something waits for the caller to take it. To one that has left nothing could be sent at all.
+    blocked: bool,
     /// Runs since this side has ended.
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Ending<S> {
     pub(super) fn new(stream: S, alarm: Arc<Alarm>, sending: Sending) -> Self {
-        Self { stream, alarm, sending, half_closed: None, lingering: None }
+        Self { stream, alarm, sending, half_closed: None, blocked: false, lingering: None }
     }
 
-    /// The caller takes what is written, so it is there.
-    fn is_heard(&mut self) {
+    /// Notes what came of a write: a caller that takes something, or is waited for, is there.
+    fn wrote<T>(&mut self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.blocked = written.is_pending();
         if let Some(sleep) = &mut self.half_closed {
             sleep.as_mut().reset(Instant::now() + HALF_CLOSED_FOR);
         }
+        written
     }
 }
 
@@ -85,8 +89,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ending<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         if buffer.filled().len() == before && buffer.remaining() > 0 && !self.alarm.is_idle() {
-            let sleep = self.half_closed.get_or_insert_with(|| Box::pin(sleep(HALF_CLOSED_FOR)));
-            ready!(sleep.as_mut().poll(cx));
+            let Self { half_closed, blocked, .. } = &mut *self;
+            let sleep = half_closed.get_or_insert_with(|| Box::pin(sleep(HALF_CLOSED_FOR)));
+            loop {
+                ready!(sleep.as_mut().poll(cx));
+                if !*blocked {
+                    break;
+                }
+                sleep.as_mut().reset(Instant::now() + HALF_CLOSED_FOR);
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -94,9 +105,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ending<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Ending<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.is_heard();
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(written)
     }
 
     fn poll_write_vectored(
@@ -104,9 +114,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Ending<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, pieces))?;
-        self.is_heard();
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.wrote(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -191,6 +200,25 @@ mod tests {
         let mut byte = [0];
         let (took, ()) = tokio::join!(took(reader.read(&mut byte)), answer);
         assert!(about(HALF_CLOSED_FOR * 6).contains(&took), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_yet_to_take_something_is_there() {
+        let (near, mut far, alarm, _) = pair();
+        far.shutdown().await.unwrap();
+        alarm.busy(Instant::now(), Duration::ZERO);
+        let (mut reader, mut writer) = tokio::io::split(near);
+        let more_than_fits = async {
+            writer.write_all(&[0; 100_000]).await.unwrap();
+        };
+        let slowly = async {
+            tokio::time::sleep(HALF_CLOSED_FOR * 10).await;
+            let mut all = vec![0; 100_000];
+            far.read_exact(&mut all).await.unwrap();
+        };
+        let mut byte = [0];
+        let (took, (), ()) = tokio::join!(took(reader.read(&mut byte)), more_than_fits, slowly);
+        assert!(about(HALF_CLOSED_FOR * 11).contains(&took), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ use super::{
     client::Lease,
     framing::{Chunk, Chunks, Framing},
     http2::Streaming,
+    link::TURN,
     upload::Upload,
 };
 use crate::gateway::{alarm::Alarm, connection::Turn, plugin::divide::InFlight};
@@ -88,6 +89,8 @@ pub(super) struct Downloading {
     pause: Duration,
     /// Whether the time of a pause is running.
     paused: bool,
+    /// Bytes that were passed on in this turn.
+    moved: usize,
     alarm: Arc<Alarm>,
     _in_flight: InFlight,
 }
@@ -119,7 +122,7 @@ impl Downloading {
             Framing::Close => Rest::Close,
         };
         let lease = Some(lease);
-        Self { lease, rest, upload, keep, pause, paused: false, alarm, _in_flight: in_flight }
+        Self { lease, rest, upload, keep, pause, paused: false, moved: 0, alarm, _in_flight: in_flight }
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -132,6 +135,11 @@ impl Downloading {
         if let Err(error) = self.push(cx) {
             return self.fail(error, cx);
         }
+        if self.moved >= TURN {
+            self.moved = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         match self.poll_next(cx) {
             Poll::Ready(frame) => {
                 if self.paused {
@@ -140,11 +148,15 @@ impl Downloading {
                 }
                 match frame {
                     Some(Err(error)) => self.fail(error, cx),
-                    frame => Poll::Ready(frame),
+                    frame => {
+                        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+                        self.moved += data.map_or(0, Bytes::len);
+                        Poll::Ready(frame)
+                    }
                 }
             }
             Poll::Pending if !self.paused => {
-                self.paused = true;
+                (self.paused, self.moved) = (true, 0);
                 self.alarm.set_pause(self.pause);
                 Poll::Pending
             }

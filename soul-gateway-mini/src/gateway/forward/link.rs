@@ -28,6 +28,10 @@ const INPUT_MAX: usize = 64 * 1024;
 /// Lines of a head that are remembered while the connection waits.
 const LINES_MAX: usize = 32;
 
+/// Bytes of one body that are passed on before others of the lane have their turn. The sockets of a fast caller and a fast
+/// upstream are ready for megabytes, and small requests would wait for all of them.
+pub(super) const TURN: usize = 256 * 1024;
+
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct Link {

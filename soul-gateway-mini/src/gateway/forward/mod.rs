@@ -217,7 +217,7 @@ impl<'r> Sending<'r> {
                     let now = self.caller.lane.now();
                     *answered = Some(now);
                     let in_flight = candidate.ended(outcome_of(head.status, &head.headers), now);
-                    return self.answer(head, lease, in_flight, now.at);
+                    return self.answer(head, lease, destination, in_flight, now.at);
                 }
                 Err(cause) => cause,
             };
@@ -271,6 +271,7 @@ impl<'r> Sending<'r> {
         &mut self,
         head: Head,
         mut lease: Lease,
+        destination: &Arc<Destination>,
         in_flight: InFlight,
         now: Instant,
     ) -> Result<Response<AnswerBody>, Failure> {
@@ -281,7 +282,8 @@ impl<'r> Sending<'r> {
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
                 return Err(Failure { refusal, unsent: false });
             };
-            self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, in_flight));
+            let held = (in_flight, destination.tunnel());
+            self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, held));
             AnswerBody::whole(Bytes::new())
         } else if upload.is_none()
             && let Some(bytes) = lease.link.take_whole(head.framing)

@@ -58,7 +58,7 @@ pub(in crate::gateway) async fn send<'r>(
     let mut deadline = came.at + rule.timeout;
     loop {
         let candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
-        if candidate.others_in_flight() >= forwarder.upstream_max_requests {
+        if candidate.is_at_limit(forwarder.upstream_max_requests) {
             // Another may have room; nothing was asked, so nothing is counted.
             if candidates.advance(caller.lane.now()) {
                 continue;

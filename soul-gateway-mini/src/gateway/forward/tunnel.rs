@@ -14,9 +14,12 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::client::Lease;
-use crate::gateway::{
-    alarm::{Alarm, Timer},
-    plugin::divide::InFlight,
+use crate::{
+    gateway::{
+        alarm::{Alarm, Timer},
+        plugin::divide::InFlight,
+    },
+    sync::OpenTunnel,
 };
 
 /// Bytes that are on their way in one direction.
@@ -27,12 +30,18 @@ pub(in crate::gateway) struct Tunnel {
     caller: OnUpgrade,
     upstream: Lease,
     idle: Duration,
-    _in_flight: InFlight,
+    /// What counts it at the upstream.
+    _held: (InFlight, OpenTunnel),
 }
 
 impl Tunnel {
-    pub(super) fn new(caller: OnUpgrade, upstream: Lease, idle: Duration, in_flight: InFlight) -> Self {
-        Self { caller, upstream, idle, _in_flight: in_flight }
+    pub(super) fn new(
+        caller: OnUpgrade,
+        upstream: Lease,
+        idle: Duration,
+        held: (InFlight, OpenTunnel),
+    ) -> Self {
+        Self { caller, upstream, idle, _held: held }
     }
 
     /// Passes bytes on until both sides have ended, one of them breaks off, or neither says anything for too long.

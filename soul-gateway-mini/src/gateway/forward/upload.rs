@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 
 use super::{
     headers::{self, Announced},
-    link::Link,
+    link::{Link, TURN},
 };
 
 /// What a caller did wrong while it sent its body.
@@ -88,6 +88,8 @@ pub(super) struct Upload {
     frames: u64,
     received: u64,
     awaits: Awaited,
+    /// Bytes that were taken from the caller in this turn.
+    moved: usize,
 }
 
 impl Upload {
@@ -114,6 +116,7 @@ impl Upload {
             frames: 0,
             received: 0,
             awaits: Awaited::Upstream,
+            moved: 0,
         })
     }
 
@@ -201,6 +204,11 @@ impl Upload {
     /// Ready when all of it is written.
     pub(super) fn poll_push(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<Result<(), PushError>> {
         loop {
+            if self.moved >= TURN {
+                (self.moved, self.awaits) = (0, Awaited::Upstream);
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if self.is_written() && !self.read && !self.held {
                 // The first frame goes out together with the head, if it is there already.
                 match Pin::new(&mut self.body).poll_frame(cx) {
@@ -208,7 +216,7 @@ impl Upload {
                     Poll::Pending => {
                         self.awaits = Awaited::Upstream;
                         ready!(self.poll_write(link, cx))?;
-                        self.awaits = Awaited::Caller;
+                        (self.awaits, self.moved) = (Awaited::Caller, 0);
                         return Poll::Pending;
                     }
                 }
@@ -265,6 +273,7 @@ impl Upload {
             Ok(data) => {
                 self.allowed -= data.len() as u64;
                 self.received += data.len() as u64;
+                self.moved += data.len();
                 // An empty chunk would be the last one.
                 if self.chunked && !data.is_empty() {
                     use io::Write as _;

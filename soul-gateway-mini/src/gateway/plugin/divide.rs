@@ -84,9 +84,11 @@ impl Candidate<'_> {
         self.chosen
     }
 
-    /// Requests that its upstream serves besides this one.
-    pub(in crate::gateway) fn others_in_flight(&self) -> u32 {
-        self.pick.state().in_flight().saturating_sub(1)
+    /// Whether its upstream serves so many requests besides this one. What was one once and changed its protocol is none
+    /// any more, though it counts for whoever chooses the least busy.
+    pub(in crate::gateway) fn is_at_limit(&self, limit: u32) -> bool {
+        let others = self.pick.state().in_flight().saturating_sub(1);
+        others >= limit && others.saturating_sub(self.destination.tunnels()) >= limit
     }
 
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what

@@ -10,15 +10,14 @@ use super::{
 use crate::sync::Snapshot;
 
 /// How many hold what the requests of the one rule use: the configuration, its numbers, and where its upstream is.
-fn holders(snapshot: &Arc<Snapshot>) -> [usize; 6] {
+fn holders(snapshot: &Arc<Snapshot>) -> [usize; 5] {
     let selector = snapshot.divide().unwrap().selectors().next().unwrap();
-    let (rule, of_selector) = (selector.rules().next().unwrap(), selector.payload());
+    let of_selector = selector.payload();
     let destination = of_selector.destination(&of_selector.upstreams().members()[0]).unwrap();
     [
         Arc::strong_count(snapshot),
         Arc::strong_count(of_selector.upstreams()),
         Arc::strong_count(of_selector.stats()),
-        Arc::strong_count(&rule.payload().stats),
         Arc::strong_count(destination),
         Arc::strong_count(destination.address()),
     ]

@@ -241,3 +241,27 @@ async fn what_cannot_change_its_protocol_is_not_asked_to() {
         assert_eq!((seen.values("upgrade").len(), seen.values("connection").len()), (0, 0), "{request}");
     }
 }
+
+#[tokio::test]
+async fn a_tunnel_takes_no_place_of_a_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let upstream = tokio::spawn(async move {
+        let mut wires = Vec::new();
+        for answer in [SWITCHED, SWITCHED, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"] {
+            let mut wire = Wire::new(listener.accept().await.unwrap().0);
+            wire.head().await.unwrap();
+            wire.send(answer).await;
+            wires.push(wire);
+        }
+        wires
+    });
+    let config = GatewayConfig { upstream_max_requests: 1, ..config() };
+    let running = Running::with(config, &service(&[address], &handle("random", 0, 3000))).await;
+    let _tunnels = [changed(&running).await, changed(&running).await];
+    let answer = ask(running.address(), "GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(answer.text(), "ok");
+    let busy = &running.status().await["config"]["selectors"][0]["upstreams"][0]["inFlight"];
+    assert!(busy.as_u64() >= Some(2), "they count for whoever chooses the least busy: {busy}");
+    within(upstream).await.unwrap();
+}

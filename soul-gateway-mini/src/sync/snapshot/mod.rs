@@ -15,7 +15,7 @@ use soul_client::{
     },
 };
 
-pub(crate) use destination::{Destination, Protocol};
+pub(crate) use destination::{Destination, OpenTunnel, Protocol};
 pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
 pub(crate) use meta::RpcKinds;
 pub(crate) use stats::StatusStats;

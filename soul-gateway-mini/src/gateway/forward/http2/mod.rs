@@ -18,9 +18,12 @@ pub(super) use body::Streaming;
 pub(super) use connections::{Connections, UnderWay, open};
 
 use super::{AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, not_answered};
-use crate::gateway::{
-    error::Refusal,
-    plugin::divide::{Candidate, outcome_of},
+use crate::{
+    clock::Moment,
+    gateway::{
+        error::Refusal,
+        plugin::divide::{Candidate, outcome_of},
+    },
 };
 
 impl Sending<'_> {
@@ -33,7 +36,7 @@ impl Sending<'_> {
         mut first: Option<UnderWay>,
         deadline: Instant,
         timeout: Duration,
-        answered: &mut Option<Instant>,
+        answered: &mut Option<Moment>,
     ) -> Result<Response<AnswerBody>, Failure> {
         let destination = candidate.destination;
         let address = destination.address();
@@ -66,7 +69,7 @@ impl Sending<'_> {
                 match exchange::exchange(&under_way, request, &mut self.upload, times).await {
                     Ok((response, pushing)) => {
                         let now = self.caller.lane.now();
-                        *answered = Some(now.at);
+                        *answered = Some(now);
                         let in_flight =
                             candidate.ended(outcome_of(response.status(), response.headers()), now);
                         let push = pushing.zip(self.upload.take());
