@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicI64, AtomicU32, AtomicU64,
             Ordering::{Acquire, Relaxed, Release},
@@ -32,8 +32,8 @@ pub struct UpstreamState {
     cold: Cold,
     /// Differs from that of every other state of the process.
     id: u64,
-    protocol: String,
-    url: String,
+    protocol: Box<str>,
+    url: Box<str>,
     group: Arc<Group>,
 }
 
@@ -76,8 +76,8 @@ struct Cold {
     picked_at_ms: AtomicI64,
     given_up: AtomicU64,
     failed: AtomicU64,
-    /// Counted only where success rates are looked at.
-    window: Window,
+    /// There only where success rates are looked at: elsewhere it would be a third of all.
+    window: OnceLock<Box<Window>>,
 }
 
 impl UpstreamState {
@@ -87,8 +87,8 @@ impl UpstreamState {
             hot: Hot::default(),
             cold: Cold::default(),
             id: NEXT_ID.fetch_add(1, Relaxed),
-            protocol: protocol.to_owned(),
-            url: url.to_owned(),
+            protocol: protocol.into(),
+            url: url.into(),
             group: Arc::clone(group),
         })
     }
@@ -352,7 +352,7 @@ impl UpstreamState {
 
     /// How often it succeeded lately.
     pub(super) fn window(&self) -> &Window {
-        &self.cold.window
+        self.cold.window.get_or_init(Box::default)
     }
 
     // === ejection ===

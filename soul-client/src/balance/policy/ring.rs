@@ -107,7 +107,8 @@ impl Ring {
             let url = member.upstream().base_url().as_bytes();
             all.extend((0..own).map(|point| (xxh3_64_with_seed(url, point), index)));
         }
-        // Two points in one place are as good as impossible, but then the order of the list must not matter.
+        // By the whole hash: of two in one place, of which a million points have some, always the same one is first. Should even the
+        // hash be the same, the url decides, for the order of the list must not matter.
         let base_url = |index: u32| members.get(index as usize).map(|m| m.upstream().base_url());
         all.sort_unstable_by(|a: &(u64, u32), b| {
             a.0.cmp(&b.0).then_with(|| base_url(a.1).cmp(&base_url(b.1)))
