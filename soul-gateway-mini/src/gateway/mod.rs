@@ -36,6 +36,7 @@ pub mod real_url;
 
 mod access;
 mod alarm;
+mod choices;
 mod connection;
 mod error;
 mod forward;

@@ -44,6 +44,8 @@ pub(super) struct Message {
     pub(super) headers: Vec<String>,
     /// Without framing.
     pub(super) body: Vec<u8>,
+    /// What came behind the last chunk, as the headers.
+    pub(super) trailers: Vec<String>,
     /// Whether the body came to its end.
     pub(super) whole: bool,
 }
@@ -158,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     async fn body(&mut self, message: &mut Message, until_close: bool) {
         if message.values("transfer-encoding").iter().any(|v| v.contains("chunked")) {
-            message.whole = self.chunks(&mut message.body).await.is_some();
+            message.whole = self.chunks(message).await.is_some();
         } else if let Some(length) = message.values("content-length").first().and_then(|l| l.parse().ok()) {
             match self.take(length).await {
                 Some(body) => (message.body, message.whole) = (body, true),
@@ -172,15 +174,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    async fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
+    async fn chunks(&mut self, message: &mut Message) -> Option<()> {
         loop {
             let size = usize::from_str_radix(self.line().await?.split(';').next()?, 16).ok()?;
             if size == 0 {
-                // Trailers, if there are any, and an empty line.
-                while !self.line().await?.is_empty() {}
-                return Some(());
+                loop {
+                    let line = self.line().await?;
+                    if line.is_empty() {
+                        return Some(());
+                    }
+                    message.trailers.push(line.to_ascii_lowercase());
+                }
             }
-            body.extend(self.take(size).await?);
+            message.body.extend(self.take(size).await?);
             self.line().await?;
         }
     }
