@@ -47,6 +47,7 @@
 
 mod address;
 mod balancer;
+mod budget;
 mod check;
 mod choose;
 mod context;
@@ -71,6 +72,7 @@ mod upstream;
 
 pub use address::{JavaIpText, java_ip_text};
 pub use balancer::Balancer;
+pub use budget::{BudgetSettings, RetryBudget};
 pub use check::{CheckSettings, HealthTrack};
 pub use context::{FastRandom, Key, PickContext, RandomSource, Tried};
 pub use health::Health;

@@ -12,7 +12,6 @@ use std::{
 
 use super::{
     CallError, CallErrorKind, Clock, Discover, DiscoverError, MemberListener, Membership, Situation,
-    budget::Budget,
     config::{Effective, ListSource, ServiceConfig},
     discover::StaticList,
     execute::CallOptions,
@@ -24,7 +23,7 @@ use super::{
     prime::Priming,
     probe::{Check, Probers},
 };
-use crate::balance::{Balancer, Health, Upstream};
+use crate::balance::{Balancer, Health, RetryBudget, Upstream};
 use arc_swap::ArcSwap;
 
 /// What all services of a factory share.
@@ -83,7 +82,7 @@ pub(super) struct State {
     membership: Arc<Membership>,
     /// Whether the first list was there; then nobody asks again.
     listed: AtomicBool,
-    budget: Option<Arc<Budget>>,
+    budget: Option<Arc<RetryBudget>>,
 }
 
 impl Context {
@@ -94,7 +93,7 @@ impl Context {
         let balancer = Arc::new(first.map_err(|panicked| unready(name, panicked))?);
         let turns = Turns::default();
         let membership = Arc::new(membership(name, &settings, &balancer, &turns, clock, &common)?);
-        let budget = settings.budget.map(|budget| Arc::new(Budget::new(budget)));
+        let budget = settings.budget.map(|budget| Arc::new(RetryBudget::new(budget)));
         let state = State { said, settings, membership, listed: AtomicBool::new(false), budget };
         let (name, state) = (name.into(), ArcSwap::from_pointee(state));
         Ok(Self { name, clock, balancer, turns, state, writer: Mutex::default(), common })
@@ -154,7 +153,7 @@ impl Context {
         };
         let listed = now.listed.load(Relaxed);
         let budget = if touches(OF_THE_BUDGET) {
-            settings.budget.map(|budget| Arc::new(Budget::new(budget)))
+            settings.budget.map(|budget| Arc::new(RetryBudget::new(budget)))
         } else {
             now.budget.clone()
         };
@@ -201,7 +200,7 @@ impl State {
         &self.membership
     }
 
-    pub(super) fn budget(&self) -> Option<&Budget> {
+    pub(super) fn budget(&self) -> Option<&RetryBudget> {
         self.budget.as_deref()
     }
 

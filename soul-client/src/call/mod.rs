@@ -22,7 +22,6 @@
 //! | record | time and outcome enter its statistics, as soon as the head is there | |
 //! | repeat | the same, then others; by method, body, budget and time | [`CallErrorKind`] says which of them was in the way |
 
-mod budget;
 mod client;
 mod clock;
 mod config;
@@ -50,7 +49,7 @@ mod tower;
 mod transport;
 mod uri;
 
-pub use budget::BudgetSettings;
+pub use crate::balance::BudgetSettings;
 pub use client::{CallRequest, LbClient};
 pub use clock::Clock;
 pub use config::{

@@ -34,7 +34,9 @@ pub(super) const LIVE: &[&str] = &[
     "pool-idle-timeout",
     "pool-max-idle",
     "proxy-protocol",
+    "replay-body-bytes",
     "request-timeout",
+    "retry-budget",
     "stale-after",
     "suspect-for",
     "trusted-proxies",
@@ -44,6 +46,8 @@ pub(super) const LIVE: &[&str] = &[
     "upstream-connect-timeout",
     "upstream-http2",
     "upstream-max-requests",
+    "upstream-queue",
+    "upstream-queue-timeout",
     "upstream-tls-insecure",
 ];
 

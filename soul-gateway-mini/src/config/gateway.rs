@@ -10,8 +10,8 @@ use url::Url;
 use super::{
     layer::{Area, Written, settings_of},
     value::{
-        AdminUrl, AtLeast, Choice, FileName, Interval, ListenAddr, Named, ProxyNetwork, Seconds, any_number,
-        one_or_many,
+        AdminUrl, AtLeast, Choice, FileName, Interval, ListenAddr, Named, ProxyNetwork, RetryShare, Seconds,
+        any_number, one_or_many,
     },
 };
 use crate::{
@@ -135,9 +135,25 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_MAX_REQUESTS", value_name = "N")]
     pub(super) max_requests: Option<AtLeast<0>>,
 
-    /// Most requests under way at one upstream; when all are at it, further ones are refused with 503; 0 is no limit
+    /// Most requests under way at one upstream; when all are at it, further ones wait (`--upstream-queue`) or are refused with 503; 0 is no limit
     #[arg(long, global = true, env = "SOUL_UPSTREAM_MAX_REQUESTS", value_name = "N")]
     pub(super) upstream_max_requests: Option<AtLeast<0>>,
+
+    /// Requests of one selector that wait when all upstreams are at that limit, first come, first served; 0 is no queue
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_QUEUE", value_name = "N")]
+    pub(super) upstream_queue: Option<AtLeast<0>>,
+
+    /// How long each of them may wait, in seconds, until it is refused with 503
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_QUEUE_TIMEOUT", value_name = "SECONDS")]
+    pub(super) upstream_queue_timeout: Option<Seconds>,
+
+    /// Further attempts for each request of a selector, all its requests together, and 10 per second on top; `off` is as many as their rules say
+    #[arg(long, global = true, env = "SOUL_RETRY_BUDGET", value_name = "SHARE|off")]
+    pub(super) retry_budget: Option<RetryShare>,
+
+    /// Bytes of the body of a `PUT` or `DELETE` that are kept so that it can be sent once more; 0 keeps none
+    #[arg(long, global = true, env = "SOUL_REPLAY_BODY_BYTES", value_name = "BYTES")]
+    pub(super) replay_body_bytes: Option<AtLeast<0>>,
 
     /// How long a request may take to the end of its answer, whatever its rule allows, in seconds; 0 is no limit
     #[arg(long, global = true, env = "SOUL_REQUEST_TIMEOUT", value_name = "SECONDS")]
@@ -273,6 +289,10 @@ impl Area for GatewaySettings {
         gateway_threads => config.threads,
         max_requests => config.max_requests,
         upstream_max_requests => config.upstream_max_requests,
+        upstream_queue => config.upstream_queue,
+        upstream_queue_timeout => config.upstream_queue_timeout,
+        retry_budget => config.retry_budget,
+        replay_body_bytes => config.replay_body_bytes,
         request_timeout => config.request_timeout,
         max_body_bytes => config.max_body_bytes,
         tunnel_idle_timeout => config.tunnel_idle_timeout,

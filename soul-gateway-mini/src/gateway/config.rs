@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use soul_client::balance::{Choice, OutlierDetector, SetSettings};
+use soul_client::balance::{BudgetSettings, Choice, OutlierDetector, SetSettings};
 
 pub use super::choices::{ErrorStatus, Forwarded, HostHeader, UnknownChoice};
 use super::{context::PathPrefix, proxied::Network};
@@ -79,6 +79,12 @@ pub const DEFAULT_HTTP2_MAX_STREAMS: usize = 128;
 /// Threads that serve requests: one a core.
 pub const DEFAULT_THREADS: usize = 0;
 
+/// How long a request waits for a busy upstream, should there be a queue; as long as for one that does not take connections.
+pub const DEFAULT_UPSTREAM_QUEUE_TIMEOUT: Duration = DEFAULT_CONNECT_TIMEOUT;
+
+/// Bytes of a body that are kept to be sent once more: forms and documents, but no uploads.
+pub const DEFAULT_REPLAY_BODY_BYTES: usize = 64 * 1024;
+
 /// How long requests in flight may take to end at shutdown; below the 30 s that orchestrators wait.
 pub const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
@@ -90,7 +96,7 @@ const fn loopback(port: u16) -> SocketAddr {
 }
 
 /// Settings of a gateway; [`Default`] is what the documentation says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GatewayConfig {
     /// Where requests arrive; port 0 takes a free one.
     pub listen: SocketAddr,
@@ -138,6 +144,16 @@ pub struct GatewayConfig {
     /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
     /// are refused with 503. Connections that changed their protocol do not count. 0 is no limit.
     pub upstream_max_requests: usize,
+    /// Requests of one selector that wait, first come, first served, while as many as may be are under way at all of its
+    /// upstreams; further ones are refused with 503 at once. 0 is no queue.
+    pub upstream_queue: usize,
+    /// How long each of them may wait.
+    pub upstream_queue_timeout: Duration,
+    /// How many further attempts the requests of one selector get together; `None` is as many as their rules say.
+    pub retry_budget: Option<BudgetSettings>,
+    /// Bytes of the body of a request with an idempotent method, `PUT` or `DELETE`, that are kept so that it can be sent once more;
+    /// one with a longer body is sent once. Each such request under way may take as much memory. 0 keeps none.
+    pub replay_body_bytes: usize,
     /// How long a request may take from its head to the end of its answer, whatever its rule allows; zero is no limit.
     pub request_timeout: Duration,
     /// Bytes of the body of a request; longer ones are refused with 413. 0 is no limit.
@@ -208,6 +224,10 @@ impl Default for GatewayConfig {
             threads: DEFAULT_THREADS,
             max_requests: 0,
             upstream_max_requests: DEFAULT_UPSTREAM_MAX_REQUESTS,
+            upstream_queue: 0,
+            upstream_queue_timeout: DEFAULT_UPSTREAM_QUEUE_TIMEOUT,
+            retry_budget: Some(BudgetSettings::default()),
+            replay_body_bytes: DEFAULT_REPLAY_BODY_BYTES,
             request_timeout: Duration::ZERO,
             max_body_bytes: 0,
             tunnel_idle_timeout: DEFAULT_TUNNEL_IDLE_TIMEOUT,

@@ -76,8 +76,10 @@ pub(super) enum Refusal {
     #[error("as many requests as `--max-requests` allows are under way")]
     Overloaded,
     /// Every upstream that may be chosen has as many requests under way as it may.
-    #[error("as many requests as `--upstream-max-requests` allows are under way at `{upstream}`")]
-    Busy { upstream: Arc<str> },
+    #[error(
+        "as many requests as `--upstream-max-requests` allows are under way at every upstream, and as many wait as may"
+    )]
+    Busy,
     /// `divide` is switched off or unknown, or the path belongs to another kind of service: nothing says where to.
     #[error("not divided: {0}")]
     NotDivided(&'static str),

@@ -60,6 +60,7 @@ impl Collector for Gathered {
         self.requests(&mut writer, &selectors)?;
         durations(&mut writer, &selectors)?;
         upstreams(&mut writer, &selectors)?;
+        attempts(&mut writer, &selectors)?;
         self.synchronisation(&mut writer, snapshot.as_deref())?;
         let help = "Open connections of callers";
         writer.plain("soul_gateway_connections", help, &self.0.callers.len())?;
@@ -142,6 +143,29 @@ fn durations(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
     }
     let help = "Seconds from a request's head to the head of its answer, by selector";
     writer.histogram("soul_gateway_request_duration_seconds", help, sums)
+}
+
+/// What the requests of a selector share: attempts after the first, and the queue.
+fn attempts(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
+    // Names may repeat in a configuration, series may not.
+    let mut sums: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
+    for selector in selectors {
+        let (stats, sum) = (selector.payload().stats(), sums.entry(selector.name()).or_default());
+        sum.0 += stats.retries.spent();
+        sum.1 += stats.retries.denied();
+        sum.2 += stats.queue.waiting() as u64;
+    }
+    let label = |selector: &str| [("selector", selector.to_owned())];
+    let help = "Attempts after the first, at another upstream";
+    writer.counter("soul_gateway_retries", help, sums.iter().map(|(name, sum)| (label(name), sum.0)))?;
+    let help = "Attempts after the first that the budget did not allow";
+    writer.counter(
+        "soul_gateway_retries_denied",
+        help,
+        sums.iter().map(|(name, sum)| (label(name), sum.1)),
+    )?;
+    let help = "Requests that wait for an upstream with room";
+    writer.gauge("soul_gateway_requests_waiting", help, sums.iter().map(|(name, sum)| (label(name), sum.2)))
 }
 
 /// One upstream of a selector, once however often it is listed.

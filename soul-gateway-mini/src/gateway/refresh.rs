@@ -1,4 +1,5 @@
-//! Keeps what the policies have worked out in step with health, away from the path of requests.
+//! Keeps what the policies have worked out in step with health, and the budgets of retries with the requests that were made,
+//! away from the path of requests.
 
 use std::time::Duration;
 
@@ -10,15 +11,23 @@ use crate::{clock::now_ms, sync::ConfigSync};
 /// each selector that has policies.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// The budgets of retries go by seconds, and need no more.
+const COUNT_EVERY: u32 = 10;
+
 /// Refreshes the upstream sets of the serving configuration, for ever.
 pub(super) async fn rounds(sync: ConfigSync) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
+    for round in 0_u32.. {
         ticks.tick().await;
+        let counts = round % COUNT_EVERY == 0;
         let Some(snapshot) = sync.snapshot() else { continue };
         for selector in snapshot.divide().into_iter().flat_map(|table| table.selectors()) {
             selector.payload().upstreams().refresh(now_ms());
+            if counts {
+                let stats = selector.payload().stats();
+                stats.retries.requests(stats.durations.count(), now_ms());
+            }
         }
     }
 }

@@ -199,7 +199,7 @@ fn log(refusal: &Refusal, record: &Record<'_>) {
     let (selector, rule) = (record.selector.map(Selector::name), record.rule.map(Rule::name));
     let retries = record.tally.retries;
     if http_status(refusal).is_server_error()
-        && !matches!(refusal, Refusal::NotReady | Refusal::Overloaded | Refusal::Busy { .. })
+        && !matches!(refusal, Refusal::NotReady | Refusal::Overloaded | Refusal::Busy)
     {
         tracing::warn!(
             selector,
@@ -225,7 +225,7 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if matches!(refusal, Refusal::Overloaded | Refusal::Busy { .. }) {
+    if matches!(refusal, Refusal::Overloaded | Refusal::Busy) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     if matches!(refusal, Refusal::Malformed(_) | Refusal::Caller(_)) {
@@ -240,7 +240,7 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
         Refusal::Malformed(_) | Refusal::Caller(_) => PARAM_ERROR,
         Refusal::NoSelector => CANNOT_FIND_SELECTOR,
         Refusal::NoRule => RULE_NOT_FIND,
-        Refusal::Overloaded | Refusal::Busy { .. } => TOO_MANY_REQUESTS,
+        Refusal::Overloaded | Refusal::Busy => TOO_MANY_REQUESTS,
         Refusal::NotReady
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
@@ -275,7 +275,7 @@ fn http_status(refusal: &Refusal) -> StatusCode {
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
         Refusal::NotReady
         | Refusal::Overloaded
-        | Refusal::Busy { .. }
+        | Refusal::Busy
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
         | Refusal::NoUpstream => StatusCode::SERVICE_UNAVAILABLE,
@@ -291,7 +291,7 @@ fn http_status(refusal: &Refusal) -> StatusCode {
 fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String>) {
     let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
     match refusal {
-        Refusal::Malformed(_) | Refusal::Caller(_) | Refusal::Overloaded | Refusal::Busy { .. } => {
+        Refusal::Malformed(_) | Refusal::Caller(_) | Refusal::Overloaded | Refusal::Busy => {
             (http_status(refusal), words(refusal), None)
         }
         Refusal::Connect { upstream, source } if source.kind() == io::ErrorKind::ConnectionRefused => {

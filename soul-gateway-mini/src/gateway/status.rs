@@ -246,13 +246,27 @@ struct SelectorView<'s> {
     name: &'s str,
     rules: usize,
     upstreams: Vec<UpstreamView<'s>>,
+    /// Requests that wait for a busy upstream.
+    waiting: usize,
+    /// Attempts after the first that were made, and those that the budget did not allow.
+    retries: u64,
+    retries_denied: u64,
 }
 
 impl<'s> SelectorView<'s> {
     fn of(selector: &'s Selector) -> Self {
         let members = selector.payload().upstreams().members();
         let upstreams = members.iter().filter_map(|member| UpstreamView::of(selector, member)).collect();
-        Self { id: selector.id(), name: selector.name(), rules: selector.rules().len(), upstreams }
+        let stats = selector.payload().stats();
+        Self {
+            id: selector.id(),
+            name: selector.name(),
+            rules: selector.rules().len(),
+            upstreams,
+            waiting: stats.queue.waiting(),
+            retries: stats.retries.spent(),
+            retries_denied: stats.retries.denied(),
+        }
     }
 }
 

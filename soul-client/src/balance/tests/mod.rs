@@ -1,5 +1,6 @@
 //! What is common to the tests of choices; Soul's arithmetic itself is held by the golden vectors.
 
+mod budget;
 mod hashing;
 mod health;
 mod names;

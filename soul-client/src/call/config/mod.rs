@@ -10,8 +10,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::read::{CallConfig, Ignored};
 use super::{
-    Discover, Filter, Refresh,
-    budget::BudgetSettings,
+    BudgetSettings, Discover, Filter, Refresh,
     probe::Probing,
     retry::{Methods, Retry, Statuses},
 };

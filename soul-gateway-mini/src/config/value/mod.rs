@@ -42,6 +42,7 @@ mod list;
 mod log;
 mod number;
 mod secret;
+mod share;
 mod text;
 mod time;
 
@@ -51,6 +52,7 @@ pub(super) use list::{any_number, one_or_many};
 pub use log::{LogFilter, LogFormat};
 pub(super) use number::AtLeast;
 pub(super) use secret::{Password, Token};
+pub(super) use share::RetryShare;
 pub(super) use text::{DataPlace, FileName, Word};
 pub(super) use time::{Interval, Seconds};
 

@@ -22,14 +22,14 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, header::CONNECTION, request};
 use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
-use soul_client::balance::Outcome;
+use soul_client::balance::{BudgetSettings, Outcome};
 use tokio::time::Instant;
 
 pub(super) use body::AnswerBody;
 pub(super) use client::Client;
 pub(super) use headers::Said;
 pub(super) use names::Names;
-pub(super) use send::{Tally, send};
+pub(super) use send::{RoomSettings, Tally, send};
 pub(super) use target::RequestTarget;
 pub(super) use tunnel::Tunnel;
 pub(super) use upload::CallerFault;
@@ -77,7 +77,10 @@ pub(super) struct Forwarder {
     forwarded: Forwarded,
     max_body: u64,
     tunnel_idle: Duration,
-    upstream_max_requests: u32,
+    room: RoomSettings,
+    retry_budget: Option<BudgetSettings>,
+    /// Bytes of a body that are kept to be sent once more.
+    replay_body: usize,
 }
 
 impl Forwarder {
@@ -92,10 +95,16 @@ impl Forwarder {
             forwarded: config.forwarded,
             max_body: config.max_body(),
             tunnel_idle: config.tunnel_idle_timeout,
-            upstream_max_requests: match config.upstream_max_requests {
-                0 => u32::MAX,
-                limit => u32::try_from(limit).unwrap_or(u32::MAX),
+            room: RoomSettings {
+                limit: match config.upstream_max_requests {
+                    0 => u32::MAX,
+                    limit => u32::try_from(limit).unwrap_or(u32::MAX),
+                },
+                queue: config.upstream_queue,
+                patience: config.upstream_queue_timeout,
             },
+            retry_budget: config.retry_budget,
+            replay_body: config.replay_body_bytes,
         }
     }
 }
@@ -134,7 +143,8 @@ impl<'r> Sending<'r> {
         if body.size_hint().lower() > forwarder.max_body {
             return Err(Refusal::Caller(CallerFault::TooLarge));
         }
-        let upload = Upload::new(body, said.expects_continue, forwarder.max_body).map(Box::new);
+        let keep = if head.method.is_idempotent() { forwarder.replay_body } else { 0 };
+        let upload = Upload::new(body, said.expects_continue, forwarder.max_body, keep).map(Box::new);
         let upgrade = said.wanted_upgrade().filter(|_| upload.is_none()).zip(upgrade);
         let body = upload.as_ref().map_or(Announced::Nothing, |upload| upload.announced());
         Ok(Self {
@@ -160,7 +170,7 @@ impl<'r> Sending<'r> {
 
     /// Whether a repetition is harmless, should the upstream have seen the request.
     fn is_repeatable(&self) -> bool {
-        self.body == Announced::Nothing && self.head.method.is_idempotent()
+        self.head.method.is_idempotent() && self.upload.as_ref().is_none_or(|upload| upload.is_kept())
     }
 
     /// Tries one upstream. Notes when it answered.
@@ -223,6 +233,9 @@ impl<'r> Sending<'r> {
             };
             self.whole = self.is_repeatable()
                 || !lease.link.wrote() && self.upload.as_ref().is_none_or(|upload| upload.is_whole());
+            if let Some(upload) = self.upload.as_mut().filter(|upload| upload.is_kept()) {
+                upload.rewind();
+            }
             // The upstream closed what it took for idle, just as it was used again.
             if self.whole && lease.link.reused && matches!(cause, SendError::Broken(_)) {
                 waiting = !lease.link.wrote();
@@ -275,14 +288,19 @@ impl<'r> Sending<'r> {
         in_flight: InFlight,
         now: Instant,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let upload = self.upload.take().filter(|upload| !upload.is_done());
+        let mut upload = self.upload.take().filter(|upload| !upload.is_done());
+        if let Some(upload) = &mut upload {
+            // An answer is not asked for again.
+            upload.forget();
+        }
         let body = if head.switches {
             let Some((_, upgrade)) = self.upgrade.take() else {
                 let what = "it switched protocols unasked".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
                 return Err(Failure { refusal, unsent: false });
             };
-            let held = (in_flight, destination.tunnel());
+            let open = destination.tunnel();
+            let held = (in_flight.changed(), open);
             self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, held));
             AnswerBody::whole(Bytes::new())
         } else if upload.is_none()

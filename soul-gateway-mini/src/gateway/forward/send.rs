@@ -6,9 +6,13 @@
 //! | an idle connection had just been closed | the same upstream, once, on a new connection, if a repetition is harmless |
 //! | no answer in time, or the upstream broke off | an upstream not tried yet, up to the rule's `retry`, if a repetition is harmless |
 //!
-//! Harmless is what has an idempotent method and no body. A POST reaches one upstream at most once.
+//! Harmless is what has an idempotent method, and no body or one that was kept so far (`replay_body_bytes`). A POST reaches one
+//! upstream at most once.
+//!
+//! Of all attempts after the first, a selector's requests have a budget together, so that a service that fails is not asked a
+//! multiple of what it could not answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use http::Response;
 use tokio::time::Instant;
@@ -16,7 +20,13 @@ use tokio::time::Instant;
 use super::{AnswerBody, Forwarder, Outbound, RequestTarget, Sending};
 use crate::{
     clock::Moment,
-    gateway::{connection::Caller, error::Refusal, peer::Peer, plugin::divide::Candidates},
+    gateway::{
+        connection::Caller,
+        error::Refusal,
+        peer::Peer,
+        plugin::divide::{Candidate, Candidates},
+    },
+    sync::Waiting,
 };
 
 /// How it went, for log and metrics.
@@ -53,29 +63,32 @@ pub(in crate::gateway) async fn send<'r>(
     let rule = candidates.rule();
     let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
-    let mut budget =
-        Budget { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
+    let mut left = Left { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
     let mut deadline = came.at + rule.timeout;
     loop {
-        let candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
-        if candidate.is_at_limit(forwarder.upstream_max_requests) {
-            // Another may have room; nothing was asked, so nothing is counted.
-            if candidates.advance(caller.lane.now()) {
-                continue;
+        let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
+        if forwarder.room.queue > 0 || candidate.is_at_limit(forwarder.room.limit) {
+            candidates.put_back(candidate);
+            // On the heap, for it is seldom.
+            candidate = Box::pin(room(&forwarder.room, &mut candidates, caller, tally.retries)).await?;
+            if tally.retries == 0 {
+                // The time in a queue is not the upstream's.
+                deadline = candidate.chosen() + rule.timeout;
             }
-            return Err(Refusal::Busy { upstream: Arc::clone(candidate.destination.address()) });
         }
         tally.upstream = Some(candidate.destination.address());
         let failure = match sending.attempt(candidate, deadline, rule.timeout, &mut tally.answered).await {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };
-        let again = budget.after(&failure, sending.is_whole(), deadline);
+        let again = left.after(&failure, sending.is_whole(), deadline);
         let Some(again) = again.filter(|_| !caller.alarm.is_over()) else {
             return Err(failure.refusal);
         };
         let now = caller.lane.now();
-        if !candidates.advance(now) {
+        if !candidates.advance(now)
+            || !candidates.stats().retries.spend(forwarder.retry_budget.as_ref(), now.ms)
+        {
             return Err(failure.refusal);
         }
         tally.retries += 1;
@@ -85,8 +98,58 @@ pub(in crate::gateway) async fn send<'r>(
     }
 }
 
+/// How many requests an upstream gets at once, and what becomes of those beyond.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::gateway) struct RoomSettings {
+    /// Requests at one upstream; the largest number is no limit.
+    pub(in crate::gateway) limit: u32,
+    /// Requests of one selector that wait; 0 is none.
+    pub(in crate::gateway) queue: usize,
+    /// How long each may.
+    pub(super) patience: Duration,
+}
+
+/// An upstream that has room for the request, now or after a while in the queue.
+///
+/// A request that has failed elsewhere does not wait: it has had its time.
+///
+/// # Errors
+/// When none has, and the queue is full or took too long.
+async fn room<'r>(
+    settings: &RoomSettings,
+    candidates: &mut Candidates<'r, '_>,
+    caller: &Caller,
+    retries: u32,
+) -> Result<Candidate<'r>, Refusal> {
+    let queue = &candidates.stats().queue;
+    // Those who wait came first.
+    if queue.waiting() == 0
+        && let Some(candidate) = candidates.with_room(settings, caller.lane.now())
+    {
+        return Ok(candidate);
+    }
+    candidates.anew(settings.limit);
+    let until = Instant::now() + settings.patience;
+    let mut waiting = queue.enter(if retries == 0 { settings.queue } else { 0 }).ok_or(Refusal::Busy)?;
+    loop {
+        let mut room = pin!(waiting.room());
+        room.as_mut().enable();
+        if !waiting.first && !Waiting::until(room.as_mut(), until).await {
+            return Err(Refusal::Busy);
+        }
+        candidates.anew(settings.limit);
+        if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
+            return Ok(candidate);
+        }
+        if waiting.first && !Waiting::until(room, until).await || caller.alarm.is_over() {
+            return Err(Refusal::Busy);
+        }
+        waiting.first = true;
+    }
+}
+
 /// How often and until when a request may be tried again.
-struct Budget {
+struct Left {
     failovers: usize,
     retries: u32,
     timeout: Duration,
@@ -107,7 +170,7 @@ pub(super) struct Failure {
     pub(super) unsent: bool,
 }
 
-impl Budget {
+impl Left {
     /// Whether another upstream may be tried after `failure`. `whole`: the request is still, or again, all there.
     fn after(&mut self, failure: &Failure, whole: bool, deadline: Instant) -> Option<Again> {
         if !whole || matches!(failure.refusal, Refusal::Caller(_)) {

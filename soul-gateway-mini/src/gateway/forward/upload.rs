@@ -90,16 +90,31 @@ pub(super) struct Upload {
     awaits: Awaited,
     /// Bytes that were taken from the caller in this turn.
     moved: usize,
+    kept: Option<Kept>,
+}
+
+/// All that came so far, to be sent once more if need be.
+#[derive(Default)]
+struct Kept {
+    pieces: Vec<Bytes>,
+    /// How many more bytes may be kept.
+    room: usize,
+    /// The next piece to be sent again.
+    next: usize,
+    /// Whether the body ended with the last one.
+    ended: bool,
 }
 
 impl Upload {
     /// What a request brings; `None` if it has no body.
     ///
     /// - `limit`: how many bytes it may be.
-    pub(super) fn new(body: Incoming, expects_continue: bool, limit: u64) -> Option<Self> {
+    /// - `keep`: how many of them are kept, so that it can be sent once more; a longer one is not kept at all.
+    pub(super) fn new(body: Incoming, expects_continue: bool, limit: u64, keep: usize) -> Option<Self> {
         if body.is_end_stream() {
             return None;
         }
+        let least = body.size_hint().lower();
         let announced = body.size_hint().exact().map_or(Announced::Chunked, Announced::Length);
         let chunked = announced == Announced::Chunked;
         Some(Self {
@@ -117,6 +132,7 @@ impl Upload {
             received: 0,
             awaits: Awaited::Upstream,
             moved: 0,
+            kept: (keep > 0 && least <= keep as u64).then(|| Kept { room: keep, ..Kept::default() }),
         })
     }
 
@@ -129,6 +145,28 @@ impl Upload {
         self.frames == 0 || self.frames == 1 && self.sent == 0
     }
 
+    /// Whether all that came of it is kept, so that it can be sent once more, whatever was sent.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Keeps it no longer.
+    pub(super) fn forget(&mut self) {
+        // Pieces that are still to be sent again are kept for that.
+        if self.kept.as_ref().is_some_and(|kept| kept.next >= kept.pieces.len()) {
+            self.kept = None;
+        }
+    }
+
+    /// Begins anew with what is kept.
+    pub(super) fn rewind(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.next = 0;
+            (self.sent, self.end, self.frame, self.read) = (0, b"", Bytes::new(), false);
+            self.size.clear();
+        }
+    }
+
     /// Whether all of it was written.
     pub(super) fn is_done(&self) -> bool {
         self.read && self.is_written()
@@ -136,7 +174,8 @@ impl Upload {
 
     /// A number that changes with whatever of it is passed on.
     pub(super) fn progress(&self) -> u64 {
-        self.frames << 32 | self.sent as u64
+        let again = self.kept.as_ref().map_or(0, |kept| kept.next);
+        (self.frames + again as u64) << 32 | self.sent as u64
     }
 
     /// How many bytes the caller has sent.
@@ -209,7 +248,7 @@ impl Upload {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            if self.is_written() && !self.read && !self.held {
+            if self.is_written() && !self.read && !self.held && !self.take_again() {
                 // The first frame goes out together with the head, if it is there already.
                 match Pin::new(&mut self.body).poll_frame(cx) {
                     Poll::Ready(frame) => self.take(frame)?,
@@ -246,6 +285,48 @@ impl Upload {
         written.map_err(PushError::Upstream)
     }
 
+    /// Makes a piece that was sent before the next to be written; `false` if there is none.
+    fn take_again(&mut self) -> bool {
+        let Some(kept) = self.kept.as_mut().filter(|kept| kept.next < kept.pieces.len()) else {
+            return false;
+        };
+        let piece = kept.pieces[kept.next].clone();
+        kept.next += 1;
+        let last = kept.ended && kept.next == kept.pieces.len();
+        self.put(piece);
+        if last {
+            self.last();
+        }
+        true
+    }
+
+    /// Makes a piece the next to be written.
+    fn put(&mut self, piece: Bytes) {
+        (self.sent, self.end) = (0, b"");
+        self.size.clear();
+        // An empty chunk would be the last one.
+        if self.chunked && !piece.is_empty() {
+            use io::Write as _;
+            // OK to ignore: a vector takes everything.
+            let _ = write!(self.size, "{:x}\r\n", piece.len());
+            self.end = b"\r\n";
+        }
+        self.frame = piece;
+    }
+
+    /// Notes a piece, as long as there is room.
+    fn keep(&mut self, piece: &Bytes) {
+        let Some(kept) = &mut self.kept else { return };
+        match kept.room.checked_sub(piece.len()) {
+            Some(room) => {
+                kept.room = room;
+                kept.pieces.push(piece.clone());
+                kept.next = kept.pieces.len();
+            }
+            None => self.kept = None,
+        }
+    }
+
     /// Makes what the caller sent the next to be written.
     fn take(
         &mut self,
@@ -274,14 +355,8 @@ impl Upload {
                 self.allowed -= data.len() as u64;
                 self.received += data.len() as u64;
                 self.moved += data.len();
-                // An empty chunk would be the last one.
-                if self.chunked && !data.is_empty() {
-                    use io::Write as _;
-                    // OK to ignore: a vector takes everything.
-                    let _ = write!(self.size, "{:x}\r\n", data.len());
-                    self.end = b"\r\n";
-                }
-                self.frame = data;
+                self.keep(&data);
+                self.put(data);
                 if self.body.is_end_stream() {
                     self.last();
                 }
@@ -294,6 +369,9 @@ impl Upload {
     /// The frame at hand is the last one, so what ends the body goes along with it.
     fn last(&mut self) {
         self.read = true;
+        if let Some(kept) = &mut self.kept {
+            kept.ended = true;
+        }
         if self.chunked {
             self.end = if self.frame.is_empty() { b"0\r\n\r\n" } else { b"\r\n0\r\n\r\n" };
         }
@@ -302,6 +380,13 @@ impl Upload {
     /// The body has ended, with these trailers.
     fn finish(&mut self, trailers: Option<HeaderMap>) {
         self.read = true;
+        if trailers.is_some() {
+            // They would have to be kept too, and hardly anybody sends any.
+            self.kept = None;
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.ended = true;
+        }
         if !self.chunked {
             return;
         }

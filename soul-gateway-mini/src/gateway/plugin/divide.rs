@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::{
     clock::Moment,
-    gateway::error::Refusal,
+    gateway::{error::Refusal, forward::RoomSettings},
     model::{
         DIVIDE,
         matching::{CompiledRule, CompiledSelector, RequestView},
     },
-    sync::{Destination, DivideRule, DivideSelector, Snapshot},
+    sync::{Destination, DivideRule, DivideSelector, SelectorStats, Snapshot},
 };
 
 /// A selector with its upstreams.
@@ -75,7 +75,18 @@ pub(in crate::gateway) fn pick<'s, 'k>(
 pub(in crate::gateway) struct Candidate<'s> {
     pub(in crate::gateway) destination: &'s Arc<Destination>,
     pick: Pick,
+    /// Told when the request has ended, if others may wait for that.
+    room: Option<Room>,
     chosen: Instant,
+}
+
+/// Tells those who wait that there is room at an upstream, when it is dropped: after the pick that took it.
+struct Room(Arc<SelectorStats>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.queue.wake();
+    }
 }
 
 impl Candidate<'_> {
@@ -87,14 +98,13 @@ impl Candidate<'_> {
     /// Whether its upstream serves so many requests besides this one. What was one once and changed its protocol is none
     /// any more, though it counts for whoever chooses the least busy.
     pub(in crate::gateway) fn is_at_limit(&self, limit: u32) -> bool {
-        let others = self.pick.state().in_flight().saturating_sub(1);
-        others >= limit && others.saturating_sub(self.destination.tunnels()) >= limit
+        !is_below(limit, self.pick.state().in_flight().saturating_sub(1), self.destination)
     }
 
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
     /// keeps counting the request in flight, to the end of the answer.
     pub(in crate::gateway) fn ended(self, outcome: Outcome, now: Moment) -> InFlight {
-        let Self { destination, mut pick, chosen } = self;
+        let Self { destination, mut pick, room, chosen } = self;
         match pick.record(outcome, now.at.saturating_duration_since(chosen), now.ms) {
             Some(Verdict::Ejected { .. }) => {
                 tracing::debug!(upstream = %destination.address(), ?outcome, "the upstream is passed over");
@@ -104,13 +114,27 @@ impl Candidate<'_> {
             }
             _ => {}
         }
-        InFlight { _pick: pick }
+        InFlight { _pick: pick, _room: room }
     }
+}
+
+/// Whether so many in flight are fewer requests than the limit: what changed its protocol is none.
+fn is_below(limit: u32, in_flight: u32, destination: &Destination) -> bool {
+    in_flight < limit || in_flight.saturating_sub(destination.tunnels()) < limit
 }
 
 /// A request that is counted in flight at its upstream.
 pub(in crate::gateway) struct InFlight {
     _pick: Pick,
+    _room: Option<Room>,
+}
+
+impl InFlight {
+    /// It is no request any more, and whoever waits for one to end may have its place; it still counts for whoever chooses the
+    /// least busy.
+    pub(in crate::gateway) fn changed(self) -> Self {
+        Self { _room: None, ..self }
+    }
 }
 
 /// What an answer tells of its upstream's health.
@@ -151,6 +175,53 @@ impl<'s> Candidates<'s, '_> {
         self.rule
     }
 
+    /// What the requests of this selector have in common.
+    pub(in crate::gateway) fn stats(&self) -> &'s Arc<SelectorStats> {
+        self.upstreams.stats()
+    }
+
+    /// Takes back the one that was to be sent to now.
+    pub(in crate::gateway) fn put_back(&mut self, candidate: Candidate<'s>) {
+        self.current = Some(candidate);
+    }
+
+    /// The one to send to now, or one after it, that is not at its limit; `None` if all are. Nothing was asked of those that are
+    /// passed over, so nothing is counted of them.
+    pub(in crate::gateway) fn with_room(
+        &mut self,
+        settings: &RoomSettings,
+        now: Moment,
+    ) -> Option<Candidate<'s>> {
+        loop {
+            if self.current.is_none() && !self.advance(now) {
+                return None;
+            }
+            let mut candidate = self.current.take()?;
+            if !candidate.is_at_limit(settings.limit) {
+                candidate.room = (settings.queue > 0).then(|| Room(Arc::clone(self.stats())));
+                return Some(candidate);
+            }
+            self.pass_over(candidate, settings.limit);
+        }
+    }
+
+    /// Begins anew, as if none was tried.
+    pub(in crate::gateway) fn anew(&mut self, limit: u32) {
+        self.tried = Tried::new();
+        if let Some(candidate) = self.current.take() {
+            self.pass_over(candidate, limit);
+        }
+    }
+
+    fn pass_over(&self, candidate: Candidate<'s>, limit: u32) {
+        let (member, destination) = (Arc::clone(candidate.pick.member()), candidate.destination);
+        drop(candidate);
+        if is_below(limit, member.state().in_flight(), destination) {
+            // Another one may have looked in this moment, counted this one, and not taken the place: it may look again.
+            self.stats().queue.wake();
+        }
+    }
+
     /// Goes on to one that was not tried; `false` if there is none.
     ///
     /// One that could not be connected to lately is chosen only if all others were tried.
@@ -159,7 +230,7 @@ impl<'s> Candidates<'s, '_> {
         let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
         let Some(destination) = self.upstreams.destination(pick.member()) else { return false };
         self.tried.insert(pick.state());
-        self.current = Some(Candidate { destination, pick, chosen: now.at });
+        self.current = Some(Candidate { destination, pick, room: None, chosen: now.at });
         true
     }
 }

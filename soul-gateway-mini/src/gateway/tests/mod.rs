@@ -10,6 +10,7 @@ mod hops;
 mod http2;
 mod http2_floods;
 mod life;
+mod load;
 mod peers;
 mod probing;
 mod proxies;

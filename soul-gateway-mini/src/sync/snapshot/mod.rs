@@ -2,6 +2,7 @@
 
 mod destination;
 mod divide;
+mod load;
 mod meta;
 mod stats;
 
@@ -17,8 +18,9 @@ use soul_client::{
 
 pub(crate) use destination::{Destination, OpenTunnel, Protocol};
 pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
+pub(crate) use load::Waiting;
 pub(crate) use meta::RpcKinds;
-pub(crate) use stats::StatusStats;
+pub(crate) use stats::{SelectorStats, StatusStats};
 
 use self::divide::Destinations;
 use super::{Held, Refused};

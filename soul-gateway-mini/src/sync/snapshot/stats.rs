@@ -8,6 +8,7 @@ use std::{
 
 use http::StatusCode;
 
+use super::load::{Queue, Retries};
 use crate::shard::Sharded;
 
 /// Statuses that are counted one by one; all others are counted by their class.
@@ -88,6 +89,11 @@ impl DurationStats {
         buckets.sum_micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
+    /// How many were seen.
+    pub(crate) fn count(&self) -> u64 {
+        self.buckets.all().flat_map(|buckets| &buckets.counts).map(|count| count.load(Relaxed)).sum()
+    }
+
     /// Sum of seconds, and the count of each bucket by its upper bound; `None` if nothing was seen.
     pub(crate) fn distribution(&self) -> Option<(f64, Vec<(f64, u64)>)> {
         let (mut sums, mut sum_micros, mut seen) = ([0; BUCKETS.len() + 1], 0, false);
@@ -108,6 +114,8 @@ pub(crate) struct SelectorStats {
     pub(crate) without_rule: StatusStats,
     /// All it took.
     pub(crate) durations: DurationStats,
+    pub(crate) retries: Retries,
+    pub(crate) queue: Queue,
 }
 
 #[cfg(test)]
