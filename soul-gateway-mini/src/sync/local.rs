@@ -2,9 +2,9 @@
 
 use std::{array, future, sync::Arc};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, task};
 
-use super::{HeldGroup, Learned, Source, SyncError, Update, aside::aside};
+use super::{HeldGroup, Learned, Source, SyncError, Update};
 use crate::model::{ConfigImage, GroupData, GroupImage, Row, address, places};
 
 /// Follows the admin of this process.
@@ -29,7 +29,7 @@ impl Local {
     async fn look(&mut self) -> Result<Update, SyncError> {
         let image = Arc::clone(&self.images.borrow_and_update());
         let before = self.seen.clone();
-        let looked = aside(move || {
+        let looked = task::spawn_blocking(move || {
             let first = before.is_none();
             let (seen, changed) = look(&image, before);
             (seen, changed, first)

@@ -7,7 +7,6 @@
 
 pub mod config;
 
-mod aside;
 mod error;
 mod held;
 mod kept;

@@ -5,12 +5,12 @@ use std::{collections::HashSet, mem, sync::Arc};
 use arc_swap::{ArcSwapOption, Cache};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use soul_client::{balance::SetSettings, wire::soul::ConfigGroup};
-use tokio::{sync::watch, time};
+use tokio::{sync::watch, task, time};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Held, Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError,
-    SyncStatus, Update, aside::aside, reaper::Reaper,
+    SyncStatus, Update, reaper::Reaper,
 };
 use crate::causes::chain;
 
@@ -153,7 +153,7 @@ impl<S: Source> Owner<S> {
     /// has to be built of it.
     async fn gathered(&mut self, update: Update) -> bool {
         let (before, mut unread, built) = (Arc::clone(&self.data), mem::take(&mut self.unread), self.built);
-        let gathered = aside(move || match update {
+        let gathered = task::spawn_blocking(move || match update {
             Update::Refresh(all) => {
                 unread.clear();
                 let data = gather(Held::default(), all, &mut unread);
@@ -184,7 +184,7 @@ impl<S: Source> Owner<S> {
     async fn rebuild(&mut self, origin: Origin) {
         let (data, unread) = (Arc::clone(&self.data), self.unread.clone());
         let previous = self.snapshot.load_full();
-        let built = aside({
+        let built = task::spawn_blocking({
             let (previous, options) = (previous.clone(), self.options.borrow_and_update().clone());
             move || Snapshot::build(&data, unread, previous.as_deref(), &options)
         })
@@ -225,7 +225,7 @@ impl<S: Source> Owner<S> {
     /// Serves the copy on disk if nothing else is there.
     async fn serve_kept(&mut self) {
         let Some(kept) = self.kept.take() else { return };
-        match aside(move || kept.load()).await {
+        match task::spawn_blocking(move || kept.load()).await {
             Ok(Ok(Some(data))) => {
                 self.data = Arc::new(data);
                 self.rebuild(Origin::Kept).await;
@@ -313,7 +313,7 @@ fn keep_latest(kept: Kept, tasks: &TaskTracker) -> watch::Sender<Arc<Held>> {
         while latest.changed().await.is_ok() {
             let data = Arc::clone(&latest.borrow_and_update());
             let kept = kept.clone();
-            match aside(move || kept.save(&data)).await {
+            match task::spawn_blocking(move || kept.save(&data)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::error!(error = chain(&error), "a restart would find an older configuration")

@@ -36,6 +36,7 @@ mod view;
 pub use ant::{AntPattern, PathPatterns};
 pub use condition::{Condition, Conditions, MatchMode};
 pub use error::MatchError;
+pub(crate) use index::long as text_hash;
 pub use java_regex::{JavaRegex, RegexError, RegexErrorKind};
 pub use operator::{Comparison, judge};
 pub(crate) use table::PathTable;

@@ -4,13 +4,14 @@ use std::{mem, time::Duration};
 
 use bytes::Bytes;
 use soul_client::wire::soul::ConfigGroup;
+use tokio::task;
 use url::{Url, form_urlencoded};
 
 use super::{
     answer::{self, Echo, Fetched, Known},
     http::{Answered, HttpClient, Outgoing},
 };
-use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError, aside::aside};
+use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError};
 
 /// One admin.
 pub(super) struct AdminApi {
@@ -61,7 +62,7 @@ impl AdminApi {
         let groups = groups.to_vec();
         // A large configuration takes a while to read, and this thread may serve requests.
         let mut before = mem::take(known);
-        match aside(move || (answer::fetched(&body, &groups, &mut before), before)).await {
+        match task::spawn_blocking(move || (answer::fetched(&body, &groups, &mut before), before)).await {
             Ok((fetched, now)) => {
                 *known = now;
                 fetched.map_err(|e| self.answered(Attempt::Fetch, e))

@@ -9,10 +9,9 @@ use soul_client::wire::{
     gson,
     soul::{ConfigGroup, MetaData, RuleData, SelectorData},
 };
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{
-    model::{Row, places},
+    model::{Row, matching::text_hash, places},
     sync::{AnswerError, HeldGroup, Learned, Refused},
 };
 
@@ -163,7 +162,7 @@ impl Reader {
     where
         Row<T>: for<'d> From<&'d T>,
     {
-        let texts: Vec<u128> = entries.iter().map(|entry| xxh3_128(entry.get().as_bytes())).collect();
+        let texts: Vec<u128> = entries.iter().map(|entry| text_hash(entry.get())).collect();
         let places = places(&known.texts, &texts);
         let (mut rows, mut taken) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
         for (at, (entry, (text, place))) in entries.iter().zip(texts.iter().zip(places)).enumerate() {

@@ -6,7 +6,7 @@ use std::{
     num::NonZeroU64,
 };
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 /// Stands for a text in its place. Two texts may share one: that costs a look at an entry in vain, no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +41,16 @@ impl Key {
     pub(super) fn exactly(self) -> Self {
         Self::new(!self.0.get())
     }
+}
+
+/// A number for a text, which others may share.
+pub(crate) fn short(text: &str) -> u32 {
+    (Key::of(0, text).0.get() >> u32::BITS) as u32
+}
+
+/// A number for a text that no other has, as far as chance goes.
+pub(crate) fn long(text: &str) -> u128 {
+    xxh3_128(text.as_bytes())
 }
 
 /// A map whose keys are hashes already.

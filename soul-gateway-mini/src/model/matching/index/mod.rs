@@ -24,6 +24,7 @@ mod filing;
 mod key;
 
 pub(crate) use filing::{Filing, Filings, PathPlaces, Place, Sought};
+pub(crate) use key::{long, short};
 
 use self::{
     bucket::{Bucket, Kind, Node},

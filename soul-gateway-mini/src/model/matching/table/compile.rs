@@ -3,10 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use soul_client::wire::soul::{RuleData, SelectorData};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    super::{condition::Conditions, error::MatchError},
+    super::{condition::Conditions, error::MatchError, index},
     Invalids, Level, Refused,
     entry::{CompiledRule, CompiledSelector, Gate, Made, Rules},
     ordered::Ordered,
@@ -219,7 +218,8 @@ pub(super) struct Grouped<'r> {
 
 impl<'r> Grouped<'r> {
     pub(super) fn new(rules: &'r [Row<RuleData>]) -> Self {
-        let places = (0..).zip(rules).filter_map(|(at, row)| Some((short_hash(row.head().selector_id?), at)));
+        let places =
+            (0..).zip(rules).filter_map(|(at, row)| Some((index::short(row.head().selector_id?), at)));
         let mut places: Vec<_> = places.collect();
         places.sort_unstable();
         Self { rules, places }
@@ -227,7 +227,7 @@ impl<'r> Grouped<'r> {
 
     /// The rules of one selector.
     pub(super) fn of(&self, selector: &str) -> impl Iterator<Item = Listed<'r, RuleData>> {
-        let hash = short_hash(selector);
+        let hash = index::short(selector);
         let start = self.places.partition_point(|(other, _)| *other < hash);
         let same = self.places.iter().skip(start).take_while(move |(other, _)| *other == hash);
         same.filter_map(|(_, at)| self.rules.get(*at as usize)).filter_map(move |row| {
@@ -236,10 +236,6 @@ impl<'r> Grouped<'r> {
             (head.selector_id == Some(selector)).then_some(listed)
         })
     }
-}
-
-fn short_hash(id: &str) -> u32 {
-    (xxh3_64(id.as_bytes()) >> u32::BITS) as u32
 }
 
 /// The selectors of a plugin that may take part, in the order in which they are tried.
