@@ -6,15 +6,21 @@ use http::uri::Authority;
 ///
 /// What is not would be read as one host here and as another by whoever builds an address of it: `a/b`, `a@b`.
 pub(super) fn is_host(value: &[u8]) -> bool {
-    let (host, port) = match value.iter().rposition(|byte| *byte == b':') {
-        Some(colon) if !value[colon..].contains(&b']') => (&value[..colon], &value[colon + 1..]),
-        _ => (value, &b""[..]),
+    let host = match value {
+        [b'[', rest @ ..] => {
+            let address = rest.iter().take_while(|byte| is_in_name(**byte) || **byte == b':').count();
+            if rest.get(address) != Some(&b']') {
+                return false;
+            }
+            address + 2
+        }
+        name => name.iter().take_while(|byte| is_in_name(**byte)).count(),
     };
-    let named = match host {
-        [b'[', address @ .., b']'] => address.iter().all(|byte| is_in_name(*byte) || *byte == b':'),
-        name => name.iter().all(|byte| is_in_name(*byte)),
-    };
-    named && port.iter().all(u8::is_ascii_digit)
+    match &value[host..] {
+        [] => true,
+        [b':', port @ ..] => port.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
 }
 
 /// Unreserved, a sub-delimiter, or the sign of an escape (RFC 3986, section 3.2.2).

@@ -153,7 +153,7 @@ impl Requests {
         upgrade: Option<OnUpgrade>,
         record: &mut Record<'r>,
     ) -> Result<Response<AnswerBody>, Refusal> {
-        let snapshot = snapshot.ok_or(Refusal::NotReady)?;
+        let Some(snapshot) = snapshot else { return Err(Refusal::NotReady) };
         let (caller, came) = (record.caller(), record.came());
         let said = accept(head)?;
         let behind = proxied::behind(&self.trusted_proxies, caller.peer.address(), &head.headers);
@@ -169,7 +169,9 @@ impl Requests {
             (selector, rule, RequestTarget::new(&parted.rest, &head.uri))
         };
         // What the caller wrote always passes.
-        let target = target.ok_or(Refusal::NotDivided("the configured path is none that can be sent"))?;
+        let Some(target) = target else {
+            return Err(Refusal::NotDivided("the configured path is none that can be sent"));
+        };
         let candidates = divide::pick(selector, rule, peer.key(), came)?;
         let outbound = Outbound { head, said, body, upgrade, target };
         forward::send(&self.forwarder, outbound, caller, peer, candidates, record.tally(), came).await

@@ -33,8 +33,12 @@ pub(in crate::gateway) fn selector<'s>(
     if let Some(kind) = snapshot.rpc_kinds().other_than_http(view) {
         return Err(Refusal::NotDivided(kind));
     }
-    let table = snapshot.divide().ok_or(Refusal::NotDivided("plugin `divide` is switched off"))?;
-    super::select(DIVIDE, table, view)?.ok_or(Refusal::NoSelector)
+    let Some(table) = snapshot.divide() else {
+        return Err(Refusal::NotDivided("plugin `divide` is switched off"));
+    };
+    // Here and below: an error that is made for nothing has to be dropped for nothing.
+    let Some(selector) = super::select(DIVIDE, table, view)? else { return Err(Refusal::NoSelector) };
+    Ok(selector)
 }
 
 /// The first rule of the selector that takes the request.
@@ -45,7 +49,8 @@ pub(in crate::gateway) fn rule<'s>(
     selector: &'s Selector,
     view: &RequestView<'_>,
 ) -> Result<&'s Rule, Refusal> {
-    super::rule(DIVIDE, selector, view)?.ok_or(Refusal::NoRule)
+    let Some(rule) = super::rule(DIVIDE, selector, view)? else { return Err(Refusal::NoRule) };
+    Ok(rule)
 }
 
 /// The upstream for a request, and who is next should it fail.
