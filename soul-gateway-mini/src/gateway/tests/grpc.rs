@@ -3,6 +3,7 @@
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::{
+    super::GatewayConfig,
     http2::{Caller, whole},
     peers::{Upstream, nobody, within},
     setup::{Running, config, handle, service},
@@ -91,4 +92,50 @@ async fn callers_of_grpc_are_told_what_failed_in_their_own_way() {
     assert_eq!(plain.seen().len(), 0);
     let (code, ..) = told(spoken("h2c://", silent.address, 300), "/unknown/x").await;
     assert_eq!(code, "12");
+}
+
+#[tokio::test]
+async fn both_sides_of_a_call_go_on_at_the_same_time() {
+    let peer = Peer::start(|request, mut respond| async move {
+        let mut asked = request.into_body();
+        let mut answer = respond.send_response(Response::new(()), false).unwrap();
+        while let Some(Ok(message)) = asked.data().await {
+            let _ = asked.flow_control().release_capacity(message.len());
+            answer.send_data(message, false).unwrap();
+        }
+        let mut trailers = HeaderMap::new();
+        trailers.insert("grpc-status", "0".parse().unwrap());
+        answer.send_trailers(trailers).unwrap();
+    })
+    .await;
+    let running = Running::with(config(), &spoken("grpc://", peer.address, 3000)).await;
+    let caller = Caller::connect(running.address()).await;
+    let request =
+        Request::post("http://a/http/x").header("content-type", "application/grpc").body(()).unwrap();
+    let mut sender = within(caller.send.clone().ready()).await.unwrap();
+    let (answer, mut asked) = sender.send_request(request, false).unwrap();
+    let mut answer = within(answer).await.unwrap().into_body();
+    for i in 0..20 {
+        let message = format!("message {i}");
+        asked.send_data(message.clone().into(), false).unwrap();
+        // The next one only after this one came back.
+        assert_eq!(within(answer.data()).await.unwrap().unwrap(), message);
+    }
+    asked.send_data("".into(), true).unwrap();
+    assert!(within(answer.data()).await.is_none());
+    assert_eq!(within(answer.trailers()).await.unwrap().unwrap()["grpc-status"], "0");
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_refused_as_such() {
+    let peer = Peer::start(|request, respond| async move {
+        let _ = read(request.into_body()).await;
+        drop(respond);
+    })
+    .await;
+    let small = GatewayConfig { max_body_bytes: 4, ..config() };
+    let running = Running::with(small, &spoken("grpc://", peer.address, 3000)).await;
+    let caller = Caller::connect(running.address()).await;
+    let (status, _, outcome) = call(&caller, "/http/x").await;
+    assert_eq!((status, &outcome["grpc-status"]), (StatusCode::OK, &"8".parse().unwrap()));
 }

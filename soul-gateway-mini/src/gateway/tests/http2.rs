@@ -363,3 +363,22 @@ async fn what_fails_is_told_over_http_2_as_over_http_1() {
     assert!(body.contains("-103"), "{body}");
     assert_eq!(caller.get("/unknown").await.0, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_body_that_is_too_long_is_refused_and_the_connection_lives_on() {
+    let upstream = Upstream::named("one").await;
+    let running = over(GatewayConfig { max_body_bytes: 1000, ..config() }, &upstream).await;
+    let mut caller = Caller::connect(running.address()).await;
+    for length in [Some("5000"), None] {
+        let mut request = Request::post("http://a/http/x").body(()).unwrap();
+        if let Some(length) = length {
+            request.headers_mut().insert("content-length", length.parse().unwrap());
+        }
+        let mut send = within(caller.send.clone().ready()).await.unwrap();
+        let (answer, mut body) = send.send_request(request, false).unwrap();
+        body.send_data(vec![b'x'; 1200].into(), false).unwrap();
+        // Answered although the body goes on.
+        assert_eq!(within(answer).await.unwrap().status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(caller.get("/http/x").await.0, StatusCode::OK);
+    }
+}

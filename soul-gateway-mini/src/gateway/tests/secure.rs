@@ -127,6 +127,12 @@ impl<'a> Dialer<'a> {
         gateway: SocketAddr,
         name: &str,
     ) -> io::Result<Wire<TlsStream<TcpStream>>> {
+        let stream = within(TcpStream::connect(gateway)).await?;
+        self.over(stream, name).await
+    }
+
+    /// Over a connection on which something may have been said.
+    pub(super) async fn over(&self, stream: TcpStream, name: &str) -> io::Result<Wire<TlsStream<TcpStream>>> {
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -136,7 +142,6 @@ impl<'a> Dialer<'a> {
             Some(own) => config.with_client_auth_cert(vec![own.certificate.clone()], own.key_der()).unwrap(),
         };
         config.alpn_protocols = self.protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let stream = within(TcpStream::connect(gateway)).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.map(Wire::new)
     }

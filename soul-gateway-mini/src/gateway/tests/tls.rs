@@ -140,6 +140,20 @@ async fn callers_show_a_certificate_where_one_is_asked_for() {
 }
 
 #[tokio::test]
+async fn the_proxy_protocol_comes_before_tls() {
+    let (authority, files) = (Authority::new(), Files::new());
+    let config =
+        GatewayConfig { proxy_protocol: true, ..files.config(&[&authority.issue(&["shop.example"])]) };
+    let (running, upstream) = over(config).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send("PROXY TCP4 203.0.113.7 127.0.0.1 1234 443\r\n").await;
+    let mut wire = Dialer::trusting(&authority).over(wire.stream, "shop.example").await.unwrap();
+    wire.send(GET).await;
+    assert_eq!(wire.response_to("GET").await.text(), "one");
+    assert_eq!(upstream.last().values("x-forwarded-for"), ["203.0.113.7"]);
+}
+
+#[tokio::test]
 async fn websockets_go_through_tls() {
     let (authority, files) = (Authority::new(), Files::new());
     let (address, upstream) = echoing().await;
