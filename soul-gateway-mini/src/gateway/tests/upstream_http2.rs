@@ -195,6 +195,26 @@ async fn requests_share_one_connection_whatever_the_callers_speak() {
 }
 
 #[tokio::test]
+async fn the_head_of_an_answer_is_passed_but_for_what_is_of_one_hop() {
+    let peer = Peer::start(|_, mut respond| async move {
+        let head = Response::builder()
+            .status(401)
+            .header("x-a", "1")
+            .header("proxy-authenticate", "Basic")
+            .header("x-a", "2")
+            .header("content-length", "3");
+        let mut stream = respond.send_response(head.body(()).unwrap(), false).unwrap();
+        stream.send_data("one".into(), true).unwrap();
+    })
+    .await;
+    let running = peer.behind(3000).await;
+    let answer = get(running.address(), "/http/x").await;
+    assert_eq!((answer.status(), answer.text()), (401, "one".to_owned()));
+    assert_eq!((answer.values("x-a"), answer.values("content-length")), (vec!["1", "2"], vec!["3"]));
+    assert!(answer.values("proxy-authenticate").is_empty() && answer.values("transfer-encoding").is_empty());
+}
+
+#[tokio::test]
 async fn what_an_upstream_refused_is_sent_again_with_its_body() {
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);

@@ -10,14 +10,16 @@ mod head;
 
 use std::{io, sync::Arc, time::Duration};
 
-use http::Response;
+use http::{HeaderMap, Response};
 use soul_client::balance::Outcome;
 use tokio::time::Instant;
 
 pub(super) use body::Streaming;
 pub(super) use connections::{Connections, UnderWay, open};
 
-use super::{AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, not_answered};
+use super::{
+    AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, headers::Role, not_answered,
+};
 use crate::{
     clock::Moment,
     gateway::{
@@ -74,7 +76,8 @@ impl Sending<'_> {
                             candidate.ended(outcome_of(response.status(), response.headers()), now);
                         let push = pushing.zip(self.upload.take());
                         let alarm = Arc::clone(&self.caller.alarm);
-                        let (head, answer) = response.into_parts();
+                        let (mut head, answer) = response.into_parts();
+                        end_hop(&mut head.headers);
                         let body = Streaming::new(answer, push, under_way, pause, alarm, in_flight);
                         let mut response = Response::new(AnswerBody::http2(body));
                         *response.status_mut() = head.status;
@@ -101,6 +104,14 @@ impl Sending<'_> {
             }
             return Err(Failure { refusal: not_answered(address, cause, timeout), unsent });
         }
+    }
+}
+
+/// Takes out what is meant for the gateway alone. What HTTP/2 forbids does not get as far as here.
+fn end_hop(headers: &mut HeaderMap) {
+    let of_one_hop = headers.keys().filter(|name| Role::of(name).is_of_one_hop());
+    for name in of_one_hop.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
     }
 }
 
