@@ -209,6 +209,9 @@ impl Upload {
         if self.read {
             return Poll::Ready(Ok(Piece::End));
         }
+        if self.take_again() {
+            return Poll::Ready(Ok(Piece::Data(self.frame.clone(), self.read)));
+        }
         let next = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
             None if self.frames == 1 => {
                 self.last();

@@ -221,11 +221,16 @@ async fn what_an_upstream_refused_is_sent_again_with_its_body() {
     let peer = Peer::start(move |request, mut respond| {
         let time = counted.fetch_add(1, SeqCst);
         async move {
-            if time == 0 {
+            let read_first = request.method() == "PUT";
+            if time == 0 && !read_first {
                 respond.send_reset(Reason::REFUSED_STREAM);
                 return;
             }
             let (body, _) = read(request.into_body()).await;
+            if time == 2 {
+                respond.send_reset(Reason::REFUSED_STREAM);
+                return;
+            }
             say(&mut respond, body);
         }
     })
@@ -235,6 +240,13 @@ async fn what_an_upstream_refused_is_sent_again_with_its_body() {
         ask(running.address(), "POST /http/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").await;
     assert_eq!((answer.status(), answer.text()), (200, "hello".to_owned()));
     assert_eq!((times.load(SeqCst), peer.connections()), (2, 1));
+
+    // One of several parts, of which all were sent, is kept.
+    let parts = "PUT /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 3\r\none\r\n3\r\ntwo\r\n5\r\nthree\r\n0\r\n\r\n";
+    let answer = ask(running.address(), parts).await;
+    assert_eq!((answer.status(), answer.text()), (200, "onetwothree".to_owned()));
+    assert_eq!(times.load(SeqCst), 4);
 }
 
 #[tokio::test]

@@ -74,7 +74,11 @@ impl Sending<'_> {
                         *answered = Some(now);
                         let in_flight =
                             candidate.ended(outcome_of(response.status(), response.headers()), now);
-                        let push = pushing.zip(self.upload.take());
+                        let mut push = pushing.zip(self.upload.take());
+                        if let Some((_, upload)) = &mut push {
+                            // An answer is not asked for again.
+                            upload.forget();
+                        }
                         let alarm = Arc::clone(&self.caller.alarm);
                         let (mut head, answer) = response.into_parts();
                         end_hop(&mut head.headers);
@@ -86,14 +90,17 @@ impl Sending<'_> {
                     }
                     Err(failed) => failed,
                 };
-            self.whole =
-                self.is_repeatable() || unsent && self.upload.as_ref().is_none_or(|upload| upload.is_whole());
+            let is_there = self.upload.as_ref().is_none_or(|upload| upload.is_whole() || upload.is_kept());
+            self.whole = self.is_repeatable() || unsent && is_there;
+            if let Some(upload) = self.upload.as_mut().filter(|upload| upload.is_kept()) {
+                upload.rewind();
+            }
             if matches!(cause, SendError::Late) || matches!(cause, SendError::Broken(_)) && !is_of_stream {
                 // It may be dead without anybody having said so.
                 under_way.retire();
             }
             // It went away just as it was used again, or has no time for this one.
-            let again = under_way.reused || unsent;
+            let again = unsent || under_way.reused && !is_of_stream;
             if self.whole && again && repetitions > 0 && matches!(cause, SendError::Broken(_)) {
                 repetitions -= 1;
                 continue;
