@@ -58,7 +58,7 @@ fn code(refusal: &Refusal) -> u16 {
         | Refusal::Unusable { .. } => INTERNAL,
         Refusal::NotReady
         | Refusal::Overloaded
-        | Refusal::Busy { .. }
+        | Refusal::Busy
         | Refusal::NotDivided(_)
         | Refusal::NoUpstreamConfigured { .. }
         | Refusal::NoUpstream
