@@ -265,6 +265,32 @@ async fn other_resets_of_a_post_are_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_reset_of_one_request_is_not_an_idle_connection_that_was_closed() {
+    let times = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&times);
+    let peer = Peer::start(move |request, mut respond| {
+        let fails = request.uri().path() == "/fails";
+        counted.fetch_add(usize::from(fails), SeqCst);
+        async move {
+            if fails {
+                respond.send_reset(Reason::INTERNAL_ERROR);
+            } else {
+                say(&mut respond, "well");
+            }
+        }
+    })
+    .await;
+    let running = peer.behind(3000).await;
+    assert_eq!(get(running.address(), "/http/x").await.text(), "well");
+    assert_eq!(get(running.address(), "/http/fails").await.status(), 502);
+    assert_eq!(
+        (times.load(SeqCst), peer.connections()),
+        (1, 1),
+        "it is asked once, however harmless that is"
+    );
+}
+
+#[tokio::test]
 async fn an_upstream_that_says_goodbye_is_asked_on_a_new_connection() {
     let peer = Peer::start(|request, mut respond| async move {
         let path = request.uri().path().to_owned();
