@@ -71,20 +71,28 @@ impl Acceptor {
     }
 
     /// The connections that wait, at the end: they were made before it, and closing the listener would reset them. Those
-    /// beyond the limit are.
+    /// beyond the limit are left to whoever else has the listener; without such a one they are reset.
     pub(crate) fn waiting(mut self) -> Vec<Accepted> {
-        let mut waiting: Vec<_> = self.waiting.take().into_iter().collect();
+        let place = || Arc::clone(&self.places.free).try_acquire_owned().ok();
+        let mut placed = Vec::new();
+        if let Some((stream, peer)) = self.waiting.take()
+            && let Some(place) = place()
+        {
+            placed.push(Accepted { stream, peer, place });
+        }
         // What the runtime knows of the listener may be older than the newest connection, so the system is asked.
         if let Ok(listener) = self.listener.into_std() {
-            while let Some(accepted) = accept_now(&listener) {
-                waiting.extend(TcpStream::from_std(accepted.0).ok().map(|stream| (stream, accepted.1)));
+            while let Some(place) = place()
+                && let Some((stream, peer)) = accept_now(&listener)
+            {
+                placed.extend(TcpStream::from_std(stream).ok().map(|stream| Accepted {
+                    stream,
+                    peer,
+                    place,
+                }));
             }
         }
-        let placed = waiting.into_iter().map_while(|(stream, peer)| {
-            let place = Arc::clone(&self.places.free).try_acquire_owned().ok()?;
-            Some(Accepted { stream, peer, place })
-        });
-        placed.collect()
+        placed
     }
 
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
@@ -183,5 +191,19 @@ mod tests {
         expected.sort();
         assert_eq!(peers, expected);
         assert!(net::TcpStream::connect(address).is_err(), "and no more");
+    }
+
+    #[tokio::test]
+    async fn those_beyond_the_limit_are_left_to_whoever_else_listens() {
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let others = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
+        let callers: Vec<_> = (0..3).map(|_| net::TcpStream::connect(address).unwrap()).collect();
+        let own = TcpListener::from_std(listener).unwrap();
+        let waiting = Acceptor::new(own, "test", Places::new(2)).waiting();
+        assert_eq!(waiting.len(), 2);
+        let (_, peer) = others.accept().await.unwrap();
+        assert_eq!(peer, callers[2].local_addr().unwrap());
     }
 }
