@@ -16,6 +16,7 @@ pub(super) const LIVE: &[&str] = &[
     "access-log",
     "body-idle-timeout",
     "caller-address",
+    "drain-timeout",
     "error-status",
     "failover-limit",
     "forwarded",
@@ -29,6 +30,7 @@ pub(super) const LIVE: &[&str] = &[
     "max-head-bytes",
     "max-headers",
     "max-requests",
+    "min-body-rate",
     "panic-threshold",
     "path-prefix",
     "pool-idle-timeout",
@@ -103,8 +105,9 @@ mod tests {
 
     #[test]
     fn every_setting_that_takes_effect_at_once_is_one() {
-        let written =
+        let mut written =
             super::super::layer::written::<super::super::gateway::GatewaySettings>(&Default::default());
+        written.extend(super::super::layer::written::<super::super::ProcessSettings>(&Default::default()));
         for name in LIVE.iter().filter(|name| !["log-level", "access-log", "upstream-ca"].contains(name)) {
             assert!(written.contains_key(*name), "{name}");
         }

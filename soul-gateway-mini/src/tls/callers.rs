@@ -49,9 +49,13 @@ impl CallerTls {
         Ok(Self { files, http2: AtomicBool::new(http2), serving, seen: Mutex::new(seen) })
     }
 
-    /// Whether HTTP/2 is offered, from the next reload on.
+    /// Whether HTTP/2 is offered, from the next connection on: whatever the files hold, for what is offered has to be spoken.
     pub(crate) fn offer_http2(&self, offer: bool) {
-        self.http2.store(offer, Relaxed);
+        if self.http2.swap(offer, Relaxed) != offer {
+            let mut config = ServerConfig::clone(&self.serving.load());
+            config.alpn_protocols = protocols(offer);
+            self.serving.store(Arc::new(config));
+        }
     }
 
     /// Reads the files again; connections from now on are shown what they hold. Blocks while it reads.
@@ -121,11 +125,15 @@ fn server_config(contents: &Contents<'_>, http2: bool) -> Result<ServerConfig, T
         ),
     };
     let mut config = config.with_cert_resolver(Arc::new(certificates));
-    // The preferred one first.
-    let protocols: &[&[u8]] = if http2 { &[HTTP_2, HTTP_1_1] } else { &[HTTP_1_1] };
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    config.alpn_protocols = protocols(http2);
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
     Ok(config)
+}
+
+/// What is offered, the preferred one first.
+fn protocols(http2: bool) -> Vec<Vec<u8>> {
+    let names: &[&[u8]] = if http2 { &[HTTP_2, HTTP_1_1] } else { &[HTTP_1_1] };
+    names.iter().map(|name| name.to_vec()).collect()
 }
 
 /// Certificates with their keys, the one for callers that name no host, or an unknown one, first.
@@ -182,6 +190,8 @@ mod tests {
         std::fs::remove_file(folder.path().join("a.key")).unwrap();
         tls.look().unwrap_err();
         assert!(Arc::ptr_eq(&second, &tls.serving.load_full()), "the old ones stay");
+        tls.offer_http2(false);
+        assert_eq!(tls.serving.load().alpn_protocols, [HTTP_1_1], "whatever the files hold");
         watching.abort();
     }
 }
