@@ -93,7 +93,8 @@ impl Kept {
 
     fn replace(&self, path: &Path, data: &Held) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let beside = path.with_extension("tmp");
+        // Its own, for a gateway that takes over writes at the same time as the one before it.
+        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
         // The head is known last: its place is kept free.
         let mut writer = Summed::new(BufWriter::new(private(&beside)?));
         writer.inner.write_all(&[b' '; HEAD])?;
