@@ -11,19 +11,19 @@ use super::{
 };
 
 /// Frames by hand, for what no library sends.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-const HEADERS: u8 = 1;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 /// `GET http://a/`, of the static table but for the address.
 const ASK: &[u8] = &[0x82, 0x86, 0x84, 0x41, 1, b'a'];
 
-async fn begun(gateway: SocketAddr) -> Wire {
+pub(super) async fn begun(gateway: SocketAddr) -> Wire {
     let mut wire = Wire::connect(gateway).await;
     wire.send([b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &frame(4, 0, 0, &[])[..]].concat()).await;
     wire

@@ -8,6 +8,7 @@ mod failures;
 mod grpc;
 mod hops;
 mod http2;
+mod http2_disguises;
 mod http2_floods;
 mod life;
 mod load;
