@@ -236,12 +236,13 @@ impl Downloading {
     /// it would be.
     fn end(&mut self) {
         self.rest = Rest::End;
+        let now = Instant::now();
+        // The caller has its time for the next request from now on, however long it took to read this answer.
+        self.alarm.saw(now);
         if let Some(lease) = self.lease.take()
             && self.keep
             && self.upload.is_none()
         {
-            let now = Instant::now();
-            self.alarm.saw(now);
             lease.give_back(now);
         }
     }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
 use http_body::Frame;
+use tokio::time::Instant;
 
 use super::{
     super::{
@@ -135,6 +136,13 @@ impl Streaming {
         (self.failed, self.answer, self.push) = (Some(error), None, None);
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+impl Drop for Streaming {
+    /// The caller has its time for the next request from now on, however long it took to read this answer.
+    fn drop(&mut self) {
+        self.alarm.saw(Instant::now());
     }
 }
 
