@@ -250,6 +250,44 @@ async fn what_an_upstream_refused_is_sent_again_with_its_body() {
 }
 
 #[tokio::test]
+async fn a_body_that_was_kept_is_sent_again_from_its_beginning_or_not_at_all() {
+    let (read_all, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let times = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&times);
+    let peer = Peer::start(move |request, mut respond| {
+        let (time, read_all) = (counted.fetch_add(1, SeqCst), read_all.clone());
+        async move {
+            let mut body = request.into_body();
+            let mut bytes = body.data().await.unwrap().unwrap().to_vec();
+            read_all.send(()).unwrap();
+            bytes.extend(read(body).await.0);
+            if time % 2 == 0 {
+                respond.send_reset(Reason::REFUSED_STREAM);
+            } else {
+                say(&mut respond, bytes);
+            }
+        }
+    })
+    .await;
+    let running = peer.behind(3000).await;
+    // Of a POST nothing is kept, and what came in two pieces is not whole any more.
+    for (method, status, body, asked) in [("PUT", 200, "hello", 2), ("POST", 502, "", 1)] {
+        times.store(0, SeqCst);
+        let mut wire = Wire::connect(running.address()).await;
+        wire.send(format!(
+            "{method} /http/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n"
+        ))
+        .await;
+        within(told.recv()).await.unwrap();
+        wire.send("3\r\nllo\r\n0\r\n\r\n").await;
+        let answer = wire.response_to(method).await;
+        assert_eq!((answer.status(), times.load(SeqCst)), (status, asked), "{method}");
+        assert!(status != 200 || answer.text() == body, "{answer:?}");
+        while told.try_recv().is_ok() {}
+    }
+}
+
+#[tokio::test]
 async fn other_resets_of_a_post_are_not_repeated() {
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
