@@ -295,6 +295,8 @@ impl<'r> Sending<'r> {
         }
         let body = if head.switches {
             let Some((_, upgrade)) = self.upgrade.take() else {
+                // With its body gone, what is left may not be sent for the request.
+                self.whole = self.head.method.is_idempotent() && self.body == Announced::Nothing;
                 let what = "it switched protocols unasked".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
                 return Err(Failure { refusal, unsent: false });

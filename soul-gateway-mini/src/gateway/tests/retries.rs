@@ -230,3 +230,16 @@ async fn connections_that_the_upstream_closed_while_idle_are_not_used() {
             .await;
     }
 }
+
+#[tokio::test]
+async fn what_came_back_as_another_protocol_is_not_sent_again_without_its_body() {
+    let switch = || Upstream::start(|_| Reply::Bytes(b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec()));
+    let (one, other) = (switch().await, switch().await);
+    let data = service(&[one.address, other.address], &handle("random", 3, 3000));
+    let running = Running::start(&data).await;
+    for (request, asked) in [(POST, 1), (PUT, 1), (GET, 2)] {
+        let before = one.seen().len() + other.seen().len();
+        assert_eq!(ask(running.address(), request).await.status(), 502);
+        assert_eq!(one.seen().len() + other.seen().len() - before, asked, "{request}");
+    }
+}
