@@ -136,6 +136,17 @@ async fn flags_of_a_part_that_does_not_run_are_refused() {
 }
 
 #[tokio::test]
+async fn settings_of_tls_that_do_not_go_together_are_named() {
+    for (args, said) in [
+        (&["--tls-certificate", "a.pem"][..], "`tls-certificate` names 1 files and `tls-key` 0"),
+        (&["--tls-key", "a.key,b.key", "--tls-certificate", "a.pem"], "1 files and `tls-key` 2"),
+        (&["--tls-client-ca", "ca.pem"], "`tls-client-ca` is given without `tls-certificate`"),
+    ] {
+        assert_refused(&program().run(args).await, &[said]);
+    }
+}
+
+#[tokio::test]
 async fn the_token_of_the_api_comes_from_a_file_or_a_variable_and_is_never_told() {
     let (_folder, path) = file("s3cret-of-the-file\n");
     let admin = |program: Program| async move {

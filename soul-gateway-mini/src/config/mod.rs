@@ -165,6 +165,16 @@ fn check(admin: &AdminConfig, gateway: &GatewayConfig) -> Result<(), ConfigError
     if gateway.sync.backoff_max < gateway.sync.backoff_min {
         return Err(ConfigError::Contradiction("`sync-backoff-max` is below `sync-backoff-min`".to_owned()));
     }
+    let (certificates, keys) = (gateway.tls_certificates.len(), gateway.tls_keys.len());
+    if certificates != keys {
+        return Err(ConfigError::Contradiction(format!(
+            "`tls-certificate` names {certificates} files and `tls-key` {keys}; give each certificate its key, in the same order"
+        )));
+    }
+    if gateway.tls_client_ca.is_some() && certificates == 0 {
+        let problem = "`tls-client-ca` is given without `tls-certificate` and `tls-key`; give all three, or leave it out";
+        return Err(ConfigError::Contradiction(problem.to_owned()));
+    }
     let mut problems = gateway.problems();
     if let Err(more) = admin.validate() {
         problems.extend(more.iter().map(ToString::to_string));
