@@ -188,6 +188,7 @@ impl<'r> Sending<'r> {
             return Box::pin(self.attempt_http2(candidate, None, deadline, timeout, answered)).await;
         }
         let mut waiting = true;
+        let mut repeated = false;
         loop {
             destination.count_attempt();
             let leased = if waiting { client.waiting(address, candidate.chosen()) } else { None };
@@ -213,7 +214,7 @@ impl<'r> Sending<'r> {
             if self.grpc {
                 lease.give_back(Instant::now());
                 let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
-                return Err(Failure { refusal, unsent: true });
+                return Err(Failure { refusal, elsewhere: true });
             }
             self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
@@ -239,15 +240,18 @@ impl<'r> Sending<'r> {
             // The upstream closed what it took for idle, just as it was used again.
             if self.whole && lease.link.reused && matches!(cause, SendError::Broken(_)) {
                 waiting = !lease.link.wrote();
+                repeated = true;
                 continue;
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
                 candidate.ended(Outcome::TimedOut, self.caller.lane.now());
             }
+            // One that is killed may still take a connection while it breaks off the others.
+            let went = repeated && self.whole && matches!(cause, SendError::Broken(_));
             return Err(Failure {
                 refusal: not_answered(address, cause, timeout),
-                unsent: !lease.link.wrote(),
+                elsewhere: went || !lease.link.wrote(),
             });
         }
     }
@@ -299,7 +303,7 @@ impl<'r> Sending<'r> {
                 self.whole = self.head.method.is_idempotent() && self.body == Announced::Nothing;
                 let what = "it switched protocols unasked".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
-                return Err(Failure { refusal, unsent: false });
+                return Err(Failure { refusal, elsewhere: false });
             };
             let open = destination.tunnel();
             let held = (in_flight.changed(), open);
@@ -341,7 +345,7 @@ impl<'r> Sending<'r> {
             ConnectError::Refused(source) => Refusal::Connect { upstream, source },
             ConnectError::Late(after) => Refusal::ConnectLate { upstream, after },
         };
-        Failure { refusal, unsent: true }
+        Failure { refusal, elsewhere: true }
     }
 }
 

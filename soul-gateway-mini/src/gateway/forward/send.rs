@@ -166,8 +166,9 @@ enum Again {
 /// A failed attempt.
 pub(super) struct Failure {
     pub(super) refusal: Refusal,
-    /// Whether the upstream can have seen nothing.
-    pub(super) unsent: bool,
+    /// Whether another upstream may be asked whatever the rule's `retry` says: this one can have seen nothing, or went away
+    /// while it was asked what may be asked twice.
+    pub(super) elsewhere: bool,
 }
 
 impl Left {
@@ -176,7 +177,7 @@ impl Left {
         if !whole || matches!(failure.refusal, Refusal::Caller(_)) {
             return None;
         }
-        if failure.unsent && self.failovers > 0 && Instant::now() < deadline {
+        if failure.elsewhere && self.failovers > 0 && Instant::now() < deadline {
             self.failovers -= 1;
             return Some(Again::InSameTime);
         }

@@ -220,6 +220,27 @@ async fn a_connection_that_was_just_closed_does_not_show_to_a_get() {
 }
 
 #[tokio::test]
+async fn an_upstream_that_goes_away_while_it_is_asked_does_not_show_to_a_get() {
+    // As one that is killed: what it has breaks off, and what it still takes does too.
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let dying = Upstream::start(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        0 => ok("dying"),
+        _ => Reply::Last(Vec::new()),
+    })
+    .await;
+    let fine = Upstream::named("fine").await;
+    let addresses = [dying.address, fine.address];
+    let running = Running::start(&service(&addresses, &handle("roundRobin", 0, 3000))).await;
+    for _ in 0..10 {
+        assert_eq!(get(running.address(), "/http/x").await.status(), 200);
+        if dying.seen().len() == 3 {
+            break;
+        }
+    }
+    assert_eq!((dying.seen().len(), dying.connections()), (3, 2), "the second time on a new connection");
+}
+
+#[tokio::test]
 async fn connections_that_the_upstream_closed_while_idle_are_not_used() {
     let upstream =
         Upstream::start(|_| Reply::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec())).await;

@@ -53,7 +53,7 @@ impl Sending<'_> {
                         Ok(Fresh::Http2(under_way)) => under_way,
                         Ok(Fresh::Http1(_)) => {
                             let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
-                            return Err(Failure { refusal, unsent: true });
+                            return Err(Failure { refusal, elsewhere: true });
                         }
                         Err(cause) => return Err(self.not_connected(candidate, cause)),
                     }
@@ -62,7 +62,7 @@ impl Sending<'_> {
             let Some(request) = self.asked().request(destination, self.target.text(&self.head.uri)) else {
                 let what = "neither its address nor the caller's `Host` is one for HTTP/2".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
-                return Err(Failure { refusal, unsent: true });
+                return Err(Failure { refusal, elsewhere: true });
             };
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
@@ -109,7 +109,12 @@ impl Sending<'_> {
                 destination.count_failure();
                 candidate.ended(Outcome::TimedOut, self.caller.lane.now());
             }
-            return Err(Failure { refusal: not_answered(address, cause, timeout), unsent });
+            let repeated = repetitions < REPETITIONS;
+            let went = repeated && self.whole && !is_of_stream && matches!(cause, SendError::Broken(_));
+            return Err(Failure {
+                refusal: not_answered(address, cause, timeout),
+                elsewhere: unsent || went,
+            });
         }
     }
 }
