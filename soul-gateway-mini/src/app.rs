@@ -25,7 +25,7 @@ use tracing::{error, info, warn};
 use self::{
     reload::Reloading,
     signals::{Signals, Wanted},
-    takeover::{Predecessor, Successors},
+    takeover::{Predecessor, Successors, Turn},
 };
 use crate::{
     admin::{Admin, AdminError, DataDir},
@@ -266,6 +266,7 @@ async fn taking_over(
 ) -> Result<(Gateway, Option<Successors>), AppError> {
     let Some(path) = takeover else { return Ok((serving(sockets, config, source).await?, None)) };
     let failed = |source| AppError::Takeover { path: path.clone(), source };
+    let turn = Turn::take(&path).await.map_err(failed)?;
     let (sockets, predecessor) = match predecessor(&path).await.map_err(failed)? {
         Some((sockets, predecessor)) => {
             info!(sockets = sockets.requests.len(), "take over from another gateway");
@@ -279,6 +280,7 @@ async fn taking_over(
     if let Some(Err(error)) = predecessor.map(Predecessor::relieve) {
         warn!(%error, "the gateway before this one has ended by itself");
     }
+    drop(turn);
     Ok((gateway, Some(successors)))
 }
 

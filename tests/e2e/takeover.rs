@@ -195,6 +195,44 @@ async fn a_gateway_that_never_gets_ready_takes_nothing_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_start_together_one_is_left_and_it_can_be_taken_over_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takeover");
+    let shop = Shop::open().await;
+    let first = shop.gateway(&format!("{}:0", own_address()), &takeover(&path)).await;
+    let at = address(&first);
+    let load = Load::start(at);
+    let (listen, more) = (at.to_string(), takeover(&path));
+    let (second, third) = tokio::join!(shop.gateway(&listen, &more), shop.gateway(&listen, &more));
+    let (status, log) = first.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+    let mut ends = [Box::pin(second.ended()), Box::pin(third.ended())];
+    let [second, third] = &mut ends;
+    let (status, log) = tokio::select! {
+        ended = second => ended,
+        ended = third => ended,
+    };
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("another gateway has taken over"), "{log}");
+    load.answers(200).await;
+    load.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_socket_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takeover");
+    std::fs::write(&path, "somebody's work").unwrap();
+    let shop = Shop::open().await;
+    let args = shop.args(&format!("{}:0", own_address()), &takeover(&path));
+    let running = program().spawn(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let (status, log) = running.ended().await;
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("(`--takeover`): something that is no socket is there"), "{log}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's work");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_keep_asking_are_told_of_the_end_and_lose_nothing_at_sigterm() {
     let shop = Shop::open().await;
     let running = shop.gateway(&format!("{}:0", own_address()), &[]).await;

@@ -3,7 +3,8 @@
 //! The one that runs listens at a socket file. The one that starts connects to it and is given the listening sockets themselves,
 //! not others at the same address: connections that wait in them wait on for whoever accepts next. Once it serves, it says so; then the
 //! other ends as at SIGTERM, and this one listens at the file. Until then the other serves on, and if this one ends
-//! before, that is all there was to it.
+//! before, that is all there was to it. One at a time takes over: of two that start together, the second takes over from
+//! the first, so that in the end one is left.
 //!
 //! | who | says | with |
 //! |---|---|---|
@@ -19,7 +20,10 @@ use std::{
     net::TcpListener,
     os::{
         fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::{fs::PermissionsExt as _, net},
+        unix::{
+            fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
+            net,
+        },
     },
     path::{Path, PathBuf},
     time::Duration,
@@ -27,6 +31,7 @@ use std::{
 
 use rustix::{
     cmsg_space,
+    fs::{FlockOperation, flock},
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
         SendFlags, recvmsg, sendmsg,
@@ -46,6 +51,45 @@ const READY: u8 = b'R';
 /// How long either side waits for the other to say what it has ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How often one that waits for its turn looks whether it has come.
+const TURN_EVERY: Duration = Duration::from_millis(50);
+
+/// Held by the one gateway that takes over, until it can be taken over from. Given back by the system if it ends before.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _locked: fs::File,
+}
+
+impl Turn {
+    /// Waits until no other gateway is about to take over by `path`, however long that takes.
+    ///
+    /// # Errors
+    /// When the file beside it, `.lock`, cannot be made or locked.
+    pub(super) async fn take(path: &Path) -> io::Result<Self> {
+        let beside = beside(path, "lock");
+        let file = fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&beside)?;
+        let mut told = false;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _locked: file }),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !told {
+                info!(file = %beside.display(), "another gateway is about to serve, wait to take over from it");
+                told = true;
+            }
+            tokio::time::sleep(TURN_EVERY).await;
+        }
+    }
+}
+
+fn beside(path: &Path, ending: impl std::fmt::Display) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{ending}"));
+    PathBuf::from(beside)
+}
+
 /// The gateway that ran before, while this one starts. It serves on unless it is told that this one is ready.
 #[derive(Debug)]
 pub(super) struct Predecessor(net::UnixStream);
@@ -58,13 +102,18 @@ pub(super) fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
     let stream = match net::UnixStream::connect(path) {
         Ok(stream) => stream,
         // Not there yet, or left behind by one that has ended.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            return Ok(None);
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return if fs::metadata(path)?.file_type().is_socket() { Ok(None) } else { Err(no_socket()) };
         }
         Err(error) => return Err(error),
     };
     stream.set_read_timeout(Some(PATIENCE))?;
-    let sockets = receive(&stream)?;
+    let sockets = receive(&stream).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
+        io::ErrorKind::UnexpectedEof => ended(),
+        _ => error,
+    })?;
     Ok(Some((sockets, Predecessor(stream))))
 }
 
@@ -92,9 +141,7 @@ impl Successors {
     /// When the file cannot be made.
     pub(super) fn listen(path: &Path) -> io::Result<Self> {
         // Under another name first, so that at any time somebody is behind the right one, and nobody else can connect.
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}", std::process::id()));
-        let beside = PathBuf::from(beside);
+        let beside = beside(path, std::process::id());
         if let Err(error) = fs::remove_file(&beside)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -215,6 +262,23 @@ fn flags() -> RecvFlags {
     return RecvFlags::CMSG_CLOEXEC;
     #[cfg(not(target_os = "linux"))]
     RecvFlags::empty()
+}
+
+/// It would be replaced, and may be somebody's work.
+fn no_socket() -> io::Error {
+    let kind = io::ErrorKind::AlreadyExists;
+    io::Error::new(kind, "something that is no socket is there; name a file of its own, or remove this one")
+}
+
+fn silent() -> io::Error {
+    let said =
+        format!("who listens there said nothing for {PATIENCE:?}; end it if it hangs, and start again");
+    io::Error::new(io::ErrorKind::TimedOut, said)
+}
+
+fn ended() -> io::Error {
+    let said = "who listens there ended before it gave its ports; start again";
+    io::Error::new(io::ErrorKind::UnexpectedEof, said)
 }
 
 fn unexpected(byte: u8) -> io::Error {
