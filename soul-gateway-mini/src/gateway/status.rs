@@ -31,6 +31,7 @@ use soul_client::balance::{Health, Member};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
+    time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -42,6 +43,7 @@ use super::{
 };
 use crate::{
     clock::now_ms,
+    listen::GRACE,
     sync::{ConfigSync, Refused, Snapshot, StatusStats, SyncStatus},
 };
 
@@ -91,6 +93,7 @@ type Shared = extract::State<Arc<State>>;
 /// Answers until `stop` is cancelled.
 pub(super) async fn serve(listener: TcpListener, watched: Watched, stop: CancellationToken) {
     let handed_over = watched.handed_over.clone();
+    let ended = until_told(stop, handed_over.clone());
     let listener = UntilHandedOver { listener: Some(listener), handed_over: handed_over.clone() };
     let router = Router::new()
         .route("/healthz", get(healthz))
@@ -105,9 +108,18 @@ pub(super) async fn serve(listener: TcpListener, watched: Watched, stop: Cancell
             }
             std::future::ready(response)
         }));
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await;
+    let served = axum::serve(listener, router).with_graceful_shutdown(ended).await;
     if let Err(error) = served {
         tracing::error!(%error, "status is no longer served");
+    }
+}
+
+/// Waits for the end, and after a handover a little longer: a connection that was taken just before it has not asked yet,
+/// and would be closed with its question under way.
+async fn until_told(stop: CancellationToken, handed_over: CancellationToken) {
+    stop.cancelled().await;
+    if handed_over.is_cancelled() {
+        sleep(GRACE).await;
     }
 }
 
