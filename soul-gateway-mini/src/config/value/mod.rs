@@ -36,6 +36,46 @@ macro_rules! text_value {
     };
 }
 
+/// Reads a value in the file as a number, by its `from_number`, or as the text its `FromStr` speaks; writes it as that text.
+macro_rules! number_value {
+    ($type:ty, $expecting:literal) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+
+                    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Self::Value, E> {
+                        <$type>::from_number(value).map_err(E::custom)
+                    }
+
+                    #[allow(clippy::cast_precision_loss)] // what does not fit is out of range anyway
+                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Self::Value, E> {
+                        self.visit_f64(value as f64)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
 mod address;
 mod choice;
 mod list;

@@ -2,7 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use soul_client::balance::BudgetSettings;
 
 use super::BadValue;
@@ -45,40 +44,7 @@ impl fmt::Display for RetryShare {
     }
 }
 
-impl<'de> Deserialize<'de> for RetryShare {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = RetryShare;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of retries for each request, or \"off\"")
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
-                RetryShare::from_number(value).map_err(E::custom)
-            }
-
-            #[allow(clippy::cast_precision_loss)] // what does not fit is out of range anyway
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
-                self.visit_f64(value as f64)
-            }
-
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
-                value.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl Serialize for RetryShare {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+number_value!(RetryShare, "a number of retries for each request, or \"off\"");
 
 impl Written<Option<BudgetSettings>> for RetryShare {
     fn write(field: &Option<BudgetSettings>) -> Self {

@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
 use super::BadValue;
 use crate::config::layer::Written;
 
@@ -56,7 +54,7 @@ fn number(text: &str) -> Result<f64, BadValue> {
         .map_err(|_| BadValue::new("expected a number of seconds without a unit, such as `10` or `0.5`"))
 }
 
-/// A number in the file, or a text; the same type reads both.
+/// Seconds without a unit, as a text and in the file.
 macro_rules! seconds_value {
     ($type:ty, $expecting:literal) => {
         impl FromStr for $type {
@@ -67,40 +65,7 @@ macro_rules! seconds_value {
             }
         }
 
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-
-                impl de::Visitor<'_> for Visitor {
-                    type Value = $type;
-
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expecting)
-                    }
-
-                    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
-                        <$type>::from_number(value).map_err(E::custom)
-                    }
-
-                    #[allow(clippy::cast_precision_loss)] // what does not fit is out of range anyway
-                    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
-                        self.visit_f64(value as f64)
-                    }
-
-                    fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
-                        value.parse().map_err(E::custom)
-                    }
-                }
-
-                deserializer.deserialize_any(Visitor)
-            }
-        }
-
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
+        number_value!($type, $expecting);
     };
 }
 
