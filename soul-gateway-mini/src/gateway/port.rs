@@ -4,6 +4,8 @@ use std::{io, net, net::SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
+use crate::listen::handshakes;
+
 /// Connections that wait to be accepted, in the system's queue.
 const BACKLOG: u32 = 1024;
 
@@ -57,6 +59,8 @@ pub(super) struct Ports {
     pub(super) lanes: Vec<Port>,
     /// All sockets once more, to be handed over.
     pub(super) sockets: Vec<net::TcpListener>,
+    /// Whether no other process has them: they were made here.
+    pub(super) own: bool,
 }
 
 impl Ports {
@@ -78,7 +82,7 @@ impl Ports {
         };
         let sockets = taken.iter().map(once_more).collect::<io::Result<Vec<_>>>()?.into_iter().flatten();
         let sockets = sockets.collect();
-        Ok(Self { address, lanes: taken.into_iter().map(Port::Taken).collect(), sockets })
+        Ok(Self { address, lanes: taken.into_iter().map(Port::Taken).collect(), sockets, own: true })
     }
 
     /// Shares open sockets out to the lanes: all of them, for in each that the system spreads over there may be
@@ -89,6 +93,8 @@ impl Ports {
     pub(super) fn share(sockets: Vec<net::TcpListener>, lanes: usize) -> io::Result<Self> {
         let first = sockets.first().ok_or(io::ErrorKind::NotFound)?;
         let address = first.local_addr()?;
+        // Whoever had it before may have been about to end.
+        sockets.iter().try_for_each(handshakes::begin_again)?;
         let mut shares: Vec<Vec<net::TcpListener>> = (0..lanes.max(1)).map(|_| Vec::new()).collect();
         let all = shares.len();
         for index in 0..all.max(sockets.len()) {
@@ -96,7 +102,7 @@ impl Ports {
             socket.set_nonblocking(true)?;
             shares[index % all].push(socket);
         }
-        Ok(Self { address, lanes: shares.into_iter().map(Port::Open).collect(), sockets })
+        Ok(Self { address, lanes: shares.into_iter().map(Port::Open).collect(), sockets, own: false })
     }
 }
 

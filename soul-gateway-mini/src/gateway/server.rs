@@ -1,9 +1,22 @@
 //! A gateway's own life: its listeners, its tasks, its end.
 
-use std::{fmt, io, net, net::SocketAddr, sync::Arc, thread, time::Duration};
+use std::{
+    fmt, io, net,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
-use tokio::{net::TcpListener, sync::watch, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    time::{sleep, timeout},
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -23,7 +36,7 @@ use super::{
     work::Work,
 };
 use crate::{
-    listen::Places,
+    listen::{Places, handshakes},
     model::ConfigImage,
     sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
     tls::{CallerTls, TlsError, UpstreamTls},
@@ -59,6 +72,8 @@ pub enum Drained {
 pub struct Gateway {
     /// What it listens on, to be handed over.
     sockets: Sockets,
+    /// Whether no other process has the sockets for requests.
+    alone: Arc<AtomicBool>,
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     pub(super) sync: ConfigSync,
@@ -78,6 +93,8 @@ pub struct Gateway {
 struct Tasks {
     /// Connections of callers.
     callers: TaskTracker,
+    /// The end has begun: whoever asks is told to go elsewhere.
+    leaving: CancellationToken,
     /// No more requests: listeners close, connections end after the request they are at.
     drain: CancellationToken,
     /// Cuts off what did not end, and ends the lanes.
@@ -140,7 +157,7 @@ impl Gateway {
             Ports::share(requests, threads)
         };
         let ports = ports.map_err(|source| listen_error(config.listen, "requests", source))?;
-        let Ports { address: local_addr, lanes: ports, sockets: requests } = ports;
+        let Ports { address: local_addr, lanes: ports, sockets: requests, own } = ports;
         let status = usable(status.into_iter().collect(), config.status_listen, "--status-listen").pop();
         let (watchers, status) = match watchers(status, config.status_listen).await {
             Ok(watchers) => watchers,
@@ -195,7 +212,7 @@ impl Gateway {
             unmatched,
             lanes: Arc::clone(&lanes),
             callers: tasks.callers.clone(),
-            draining: tasks.drain.clone(),
+            draining: tasks.leaving.clone(),
             handed_over: tasks.handed_over.clone(),
             config: configured.clone(),
         };
@@ -209,6 +226,7 @@ impl Gateway {
         });
         tasks.run(probe::rounds(sync.clone(), configured));
         tasks.run(refresh::rounds(sync.clone()));
+        let alone = Arc::new(AtomicBool::new(own));
         let (opened, open) = watch::channel(0);
         let opened = Arc::new(opened);
         if let Some(tls) = tls.clone() {
@@ -227,6 +245,7 @@ impl Gateway {
                 places: places.clone(),
                 callers: tasks.callers.clone(),
                 drain: tasks.drain.clone(),
+                alone: Arc::clone(&alone),
                 open: Arc::clone(&opened),
             };
             let work = Arc::new(work).run(Arc::clone(lane), port);
@@ -236,6 +255,7 @@ impl Gateway {
 
         Ok(Self {
             sockets,
+            alone,
             local_addr,
             status_addr,
             sync,
@@ -323,6 +343,7 @@ impl Gateway {
     /// # Errors
     /// When the process may open no more files.
     pub fn sockets(&self) -> io::Result<Sockets> {
+        self.alone.store(false, Relaxed);
         self.sockets.try_clone()
     }
 
@@ -335,17 +356,22 @@ impl Gateway {
 
     /// Stops accepting, lets requests in flight end for as long as the settings allow, and stops everything.
     ///
-    /// Connections that wait to be accepted are served as well. A caller whose connection is open is told with its next
-    /// answer that it is the last one; one that asks nothing for a second is closed.
+    /// Connections that are being made or wait to be accepted are served as well. A caller whose connection is open is told
+    /// with its next answer that it is the last one; one that asks nothing for a second is closed.
     pub async fn shutdown(mut self) -> Drained {
-        self.sockets = Sockets::default();
+        let sockets = std::mem::take(&mut self.sockets);
         let tasks = &self.tasks;
         let drain_timeout = self.config.borrow().drain_timeout;
         // First, for a connection that is woken looks there.
         self.lanes.iter().for_each(|lane| lane.drain());
-        tasks.drain.cancel();
+        tasks.leaving.cancel();
         tasks.callers.close();
         let ended = async {
+            if self.alone.load(Relaxed) && *self.open.borrow() > 0 {
+                last_handshakes(&sockets.requests).await;
+            }
+            drop(sockets);
+            tasks.drain.cancel();
             // Until then lanes still take in what waits at the port. An error: they are gone already.
             let _ = self.open.clone().wait_for(|open| *open == 0).await;
             tasks.callers.wait().await;
@@ -437,6 +463,14 @@ async fn watchers(
     };
     let once_more = listener.try_clone()?;
     Ok((TcpListener::from_std(listener)?, Some(once_more)))
+}
+
+/// Lets no new connections be made, and those that are being made come in.
+async fn last_handshakes(sockets: &[net::TcpListener]) {
+    match sockets.iter().try_for_each(handshakes::begin_none) {
+        Ok(()) => sleep(handshakes::UNDER_WAY).await,
+        Err(error) => tracing::debug!(%error, "connections that are being made at the end may be lost"),
+    }
 }
 
 fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -> GatewayError {

@@ -1,6 +1,12 @@
 //! What a lane does: it takes connections in, from the first configuration to the drain.
 
-use std::sync::Arc;
+use std::{
+    iter,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
 
 use arc_swap::ArcSwap;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -24,6 +30,8 @@ pub(super) struct Work {
     pub(super) places: Places,
     pub(super) callers: TaskTracker,
     pub(super) drain: CancellationToken,
+    /// Whether nobody else has the listeners, who could take what is left.
+    pub(super) alone: Arc<AtomicBool>,
     /// How many lanes take connections.
     pub(super) open: Arc<watch::Sender<usize>>,
 }
@@ -59,7 +67,14 @@ impl Work {
         while let Some(accepted) = self.drain.run_until_cancelled(acceptor.next()).await {
             self.serve(&lane, accepted);
         }
-        acceptor.waiting().into_iter().for_each(|accepted| self.serve(&lane, accepted));
+        let mut waiting = acceptor.end();
+        if self.alone.load(Relaxed) {
+            while let Some(accepted) = waiting.next().await {
+                self.serve(&lane, accepted);
+            }
+        } else {
+            iter::from_fn(|| waiting.next_placed()).for_each(|accepted| self.serve(&lane, accepted));
+        }
     }
 
     fn serve(&self, lane: &Arc<Lane>, Accepted { stream, peer, place }: Accepted) {

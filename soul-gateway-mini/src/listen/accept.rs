@@ -44,6 +44,20 @@ impl Places {
     pub(crate) fn new(limit: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))), limit }
     }
+
+    /// One of them, if one is free.
+    fn free(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+
+    /// One of them, once one is free.
+    async fn next(&self) -> OwnedSemaphorePermit {
+        match Arc::clone(&self.free).acquire_owned().await {
+            Ok(place) => place,
+            // Nobody closes the semaphore.
+            Err(_) => future::pending().await,
+        }
+    }
 }
 
 impl Acceptor {
@@ -70,29 +84,11 @@ impl Acceptor {
         }
     }
 
-    /// The connections that wait, at the end: they were made before it, and closing the listener would reset them. Those
-    /// beyond the limit are left to whoever else has the listener; without such a one they are reset.
-    pub(crate) fn waiting(mut self) -> Vec<Accepted> {
-        let place = || Arc::clone(&self.places.free).try_acquire_owned().ok();
-        let mut placed = Vec::new();
-        if let Some((stream, peer)) = self.waiting.take()
-            && let Some(place) = place()
-        {
-            placed.push(Accepted { stream, peer, place });
-        }
+    /// The end: no connections but those that wait already.
+    pub(crate) fn end(self) -> Waiting {
         // What the runtime knows of the listener may be older than the newest connection, so the system is asked.
-        if let Ok(listener) = self.listener.into_std() {
-            while let Some(place) = place()
-                && let Some((stream, peer)) = accept_now(&listener)
-            {
-                placed.extend(TcpStream::from_std(stream).ok().map(|stream| Accepted {
-                    stream,
-                    peer,
-                    place,
-                }));
-            }
-        }
-        placed
+        let listener = self.listener.into_std().ok();
+        Waiting { listener, places: self.places, accepted: self.waiting }
     }
 
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
@@ -111,18 +107,48 @@ impl Acceptor {
     }
 
     async fn place(&mut self) -> OwnedSemaphorePermit {
-        if let Ok(place) = Arc::clone(&self.places.free).try_acquire_owned() {
+        if let Some(place) = self.places.free() {
             return place;
         }
         if let Some(times) = self.full.happened() {
             let (part, limit) = (self.part, self.places.limit);
             tracing::warn!(part, limit, times, "as many connections as allowed, further ones wait");
         }
-        match Arc::clone(&self.places.free).acquire_owned().await {
-            Ok(place) => place,
-            // Nobody closes the semaphore.
-            Err(_) => future::pending().await,
-        }
+        self.places.next().await
+    }
+}
+
+/// The connections that wait at the end: they were made before it, and closing the listener would reset them.
+pub(crate) struct Waiting {
+    listener: Option<net::TcpListener>,
+    places: Places,
+    /// Accepted, and without a place yet.
+    accepted: Option<(TcpStream, SocketAddr)>,
+}
+
+impl Waiting {
+    /// The next of them, once there is a place for it.
+    pub(crate) async fn next(&mut self) -> Option<Accepted> {
+        let (stream, peer) = match self.accepted.take() {
+            Some(accepted) => accepted,
+            None => self.accept()?,
+        };
+        Some(Accepted { stream, peer, place: self.places.next().await })
+    }
+
+    /// The next of them that finds a place at once: others are left to whoever else has the listener.
+    pub(crate) fn next_placed(&mut self) -> Option<Accepted> {
+        let place = self.places.free()?;
+        let (stream, peer) = match self.accepted.take() {
+            Some(accepted) => accepted,
+            None => self.accept()?,
+        };
+        Some(Accepted { stream, peer, place })
+    }
+
+    fn accept(&self) -> Option<(TcpStream, SocketAddr)> {
+        let (stream, peer) = accept_now(self.listener.as_ref()?)?;
+        Some((TcpStream::from_std(stream).ok()?, peer))
     }
 }
 
@@ -180,12 +206,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_that_wait_at_the_end_are_taken_in() {
+    async fn connections_that_wait_at_the_end_are_taken_in_as_places_get_free() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let callers: Vec<_> = (0..3).map(|_| net::TcpStream::connect(address).unwrap()).collect();
-        let waiting = Acceptor::new(listener, "test", Places::new(10)).waiting();
-        let mut peers: Vec<_> = waiting.iter().map(|accepted| accepted.peer).collect();
+        let mut waiting = Acceptor::new(listener, "test", Places::new(1)).end();
+        let mut peers = Vec::new();
+        while let Some(accepted) = waiting.next().await {
+            peers.push(accepted.peer);
+        }
+        drop(waiting);
         let mut expected: Vec<_> = callers.iter().map(|caller| caller.local_addr().unwrap()).collect();
         peers.sort();
         expected.sort();
@@ -201,8 +231,9 @@ mod tests {
         let others = TcpListener::from_std(listener.try_clone().unwrap()).unwrap();
         let callers: Vec<_> = (0..3).map(|_| net::TcpStream::connect(address).unwrap()).collect();
         let own = TcpListener::from_std(listener).unwrap();
-        let waiting = Acceptor::new(own, "test", Places::new(2)).waiting();
-        assert_eq!(waiting.len(), 2);
+        let mut waiting = Acceptor::new(own, "test", Places::new(2)).end();
+        let placed: Vec<_> = std::iter::from_fn(|| waiting.next_placed()).collect();
+        assert_eq!(placed.len(), 2);
         let (_, peer) = others.accept().await.unwrap();
         assert_eq!(peer, callers[2].local_addr().unwrap());
     }

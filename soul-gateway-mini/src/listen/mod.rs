@@ -2,6 +2,7 @@
 
 mod accept;
 mod asked;
+pub(crate) mod handshakes;
 mod patience;
 
 pub(crate) use accept::{Accepted, Acceptor, Places};

@@ -1,0 +1,80 @@
+//! Callers that make a connection for every request, while the gateway ends.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::task::JoinSet;
+
+use super::{
+    super::{Drained, GatewayConfig},
+    peers::{eventually, within},
+    setup::{Running, config, handle, service},
+};
+
+/// How many gateways end, one after the other.
+const ROUNDS: usize = 3;
+const CALLERS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Connects and asks, again and again, until nobody listens any more; counts the answers.
+///
+/// # Errors
+/// When a connection was made and the request on it got no answer.
+fn call(gateway: SocketAddr, answered: &AtomicUsize) -> io::Result<()> {
+    while let Ok(mut stream) = TcpStream::connect_timeout(&gateway, PATIENCE) {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"GET /nobody HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        if !answer.starts_with("HTTP/1.1 404 ") {
+            return Err(io::Error::other(format!("answered by {answer:?}")));
+        }
+        answered.fetch_add(1, Relaxed);
+    }
+    Ok(())
+}
+
+/// Ends a gateway that is being asked. Gives how many callers lost a request, and how many requests were answered.
+async fn end_under_load(listen: &str) -> (Vec<io::Error>, usize) {
+    let config = GatewayConfig { listen: listen.parse().unwrap(), threads: 2, ..config() };
+    let running = Running::with(config, &service(&[], &handle("random", 0, 3000))).await;
+    let address = running.address();
+    let answered = Arc::new(AtomicUsize::new(0));
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let answered = Arc::clone(&answered);
+        callers.spawn_blocking(move || call(address, &answered));
+    }
+    eventually("they ask", async || answered.load(Relaxed) >= 50).await;
+    assert_eq!(within(running.gateway.shutdown()).await, Drained::All);
+    let ended = within(callers.join_all()).await;
+    (ended.into_iter().filter_map(Result::err).collect(), answered.load(Relaxed))
+}
+
+/// Ends one gateway after the other.
+async fn end_again_and_again(listen: &str) {
+    let (mut lost, mut answered) = (Vec::new(), 0);
+    for _ in 0..ROUNDS {
+        let (more, times) = end_under_load(listen).await;
+        lost.extend(more);
+        answered += times;
+    }
+    assert!(lost.is_empty(), "{} lost, {answered} answered: {lost:?}", lost.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_connects_while_it_ends_is_answered_or_turned_away() {
+    end_again_and_again("127.0.0.1:0").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_by_ipv6() {
+    end_again_and_again("[::1]:0").await;
+}
