@@ -13,13 +13,12 @@ use std::{
     future::pending,
     io::{self, Write as _},
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     process::ExitCode,
     time::Duration,
 };
 
-use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
 use self::{
@@ -267,7 +266,7 @@ async fn taking_over(
     let Some(path) = takeover else { return Ok((serving(sockets, config, source).await?, None)) };
     let failed = |source| AppError::Takeover { path: path.clone(), source };
     let turn = Turn::take(&path).await.map_err(failed)?;
-    let (sockets, predecessor) = match predecessor(&path).await.map_err(failed)? {
+    let (sockets, predecessor) = match takeover::ask(&path).await.map_err(failed)? {
         Some((sockets, predecessor)) => {
             info!(sockets = sockets.requests.len(), "take over from another gateway");
             (sockets, Some(predecessor))
@@ -282,11 +281,6 @@ async fn taking_over(
     }
     drop(turn);
     Ok((gateway, Some(successors)))
-}
-
-async fn predecessor(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
-    let path = path.to_owned();
-    spawn_blocking(move || takeover::ask(&path)).await.map_err(io::Error::other)?
 }
 
 /// A gateway that accepts requests.

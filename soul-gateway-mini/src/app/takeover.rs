@@ -8,7 +8,7 @@
 //!
 //! | who | says | with |
 //! |---|---|---|
-//! | the old | `1`, the version of what follows | |
+//! | the old | `1`, the version of what follows; or `n` and nothing more, to another user than its own and root | |
 //! | the old | `r` for each socket for requests, `s` for the one for status | the socket |
 //! | the old | `.` | |
 //! | the new | `R`, it is ready | |
@@ -21,7 +21,7 @@ use std::{
     os::{
         fd::{AsFd as _, BorrowedFd, OwnedFd},
         unix::{
-            fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
+            fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
             net,
         },
     },
@@ -36,13 +36,19 @@ use rustix::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
         SendFlags, recvmsg, sendmsg,
     },
+    process::geteuid,
 };
-use tokio::{io::AsyncReadExt as _, net::UnixListener, task::JoinSet};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{UnixListener, UnixStream},
+    task::{JoinSet, spawn_blocking},
+};
 use tracing::{info, warn};
 
 use crate::gateway::Sockets;
 
 const VERSION: u8 = b'1';
+const NO: u8 = b'n';
 const REQUESTS: u8 = b'r';
 const STATUS: u8 = b's';
 const END: u8 = b'.';
@@ -94,12 +100,12 @@ fn beside(path: &Path, ending: impl std::fmt::Display) -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Predecessor(net::UnixStream);
 
-/// Asks whoever listens at `path` for its sockets; `None` if nobody does. Blocks for a moment.
+/// Asks whoever listens at `path` for its sockets; `None` if nobody does.
 ///
 /// # Errors
 /// When somebody does, and gives none: another start would not find the ports free either.
-pub(super) fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
-    let stream = match net::UnixStream::connect(path) {
+pub(super) async fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
+    let stream = match UnixStream::connect(path).await {
         Ok(stream) => stream,
         // Not there yet, or left behind by one that has ended.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -108,13 +114,32 @@ pub(super) fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
         }
         Err(error) => return Err(error),
     };
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let sockets = receive(&stream).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
-        io::ErrorKind::UnexpectedEof => ended(),
-        _ => error,
-    })?;
-    Ok(Some((sockets, Predecessor(stream))))
+    if !is_trusted(uid(&stream)?) {
+        return Err(stranger());
+    }
+    let stream = stream.into_std()?;
+    spawn_blocking(move || {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let sockets = receive(&stream).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
+            io::ErrorKind::UnexpectedEof => ended(),
+            _ => error,
+        })?;
+        Ok(Some((sockets, Predecessor(stream))))
+    })
+    .await
+    .map_err(io::Error::other)?
+}
+
+/// The user of the other process.
+fn uid(stream: &UnixStream) -> io::Result<u32> {
+    Ok(stream.peer_cred()?.uid())
+}
+
+/// Whether sockets are given to processes of this user, and taken from them: to those that could end this one by a signal as well.
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw()
 }
 
 impl Predecessor {
@@ -140,16 +165,13 @@ impl Successors {
     /// # Errors
     /// When the file cannot be made.
     pub(super) fn listen(path: &Path) -> io::Result<Self> {
-        // Under another name first, so that at any time somebody is behind the right one, and nobody else can connect.
-        let beside = beside(path, std::process::id());
-        if let Err(error) = fs::remove_file(&beside)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
-        let listener = UnixListener::bind(&beside)?;
-        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&beside, path)?;
+        // Elsewhere first, so that at any time somebody is behind the right name; and where nobody else gets in, since a
+        // socket that is just made has whatever rights the process gives to its files.
+        let folder = Private::make(beside(path, std::process::id()))?;
+        let first = folder.0.join("s");
+        let listener = UnixListener::bind(&first)?;
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&first, path)?;
         Ok(Self { listener, path: path.to_owned() })
     }
 
@@ -158,7 +180,10 @@ impl Successors {
         let mut asking = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = self.listener.accept() => match accepted.and_then(|(stream, _)| Ok((stream, sockets()?))) {
+                accepted = self.listener.accept() => match accepted.and_then(|(stream, _)| {
+                    refuse_strangers(&stream)?;
+                    Ok((stream, sockets()?))
+                }) {
                     Ok((stream, sockets)) => drop(asking.spawn(relieved_by(stream, sockets))),
                     Err(error) => {
                         warn!(%error, file = %self.path.display(), "another gateway asked for the ports in vain");
@@ -177,12 +202,38 @@ impl Successors {
     }
 }
 
+/// A folder for this user alone; gone when this is dropped.
+struct Private(PathBuf);
+
+impl Private {
+    /// Makes it, also where one of that name was left behind by a process that was killed. One that cannot be removed, since it is
+    /// somebody else's or holds more, is not used.
+    fn make(path: PathBuf) -> io::Result<Self> {
+        let this = Self(path);
+        this.clear();
+        fs::DirBuilder::new().mode(0o700).create(&this.0)?;
+        Ok(this)
+    }
+
+    fn clear(&self) {
+        // Errors: they are not there, or show when the folder is made.
+        let _ = fs::remove_file(self.0.join("s"));
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// Gives the sockets to one that asks, and waits until it is ready, however long it takes: what it learns from comes when
 /// it comes.
-async fn relieved_by(stream: tokio::net::UnixStream, sockets: Sockets) -> io::Result<()> {
+async fn relieved_by(stream: UnixStream, sockets: Sockets) -> io::Result<()> {
     info!("another gateway asks for the ports");
     let stream = stream.into_std()?;
-    let stream = tokio::task::spawn_blocking(move || {
+    let stream = spawn_blocking(move || {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
         send(&stream, &sockets)?;
@@ -191,7 +242,7 @@ async fn relieved_by(stream: tokio::net::UnixStream, sockets: Sockets) -> io::Re
     })
     .await
     .map_err(io::Error::other)??;
-    match tokio::net::UnixStream::from_std(stream)?.read_u8().await? {
+    match UnixStream::from_std(stream)?.read_u8().await? {
         READY => Ok(()),
         other => Err(unexpected(other)),
     }
@@ -206,6 +257,16 @@ fn send(stream: &net::UnixStream, sockets: &Sockets) -> io::Result<()> {
         say(stream, STATUS, Some(socket.as_fd()))?;
     }
     say(stream, END, None)
+}
+
+fn refuse_strangers(stream: &UnixStream) -> io::Result<()> {
+    let uid = uid(stream)?;
+    if is_trusted(uid) {
+        return Ok(());
+    }
+    // A new connection has room for a byte.
+    rustix::net::send(stream, &[NO], SendFlags::NOSIGNAL)?;
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it runs as user {uid}")))
 }
 
 /// Sends a byte, and a socket along with it.
@@ -225,8 +286,10 @@ fn say(stream: &net::UnixStream, what: u8, socket: Option<BorrowedFd<'_>>) -> io
 fn receive(mut stream: &net::UnixStream) -> io::Result<Sockets> {
     let mut version = [0];
     stream.read_exact(&mut version)?;
-    if version != [VERSION] {
-        return Err(unexpected(version[0]));
+    match version[0] {
+        VERSION => {}
+        NO => return Err(stranger()),
+        other => return Err(unexpected(other)),
     }
     let mut sockets = Sockets { shared: true, ..Sockets::default() };
     loop {
@@ -270,6 +333,11 @@ fn no_socket() -> io::Error {
     io::Error::new(kind, "something that is no socket is there; name a file of its own, or remove this one")
 }
 
+fn stranger() -> io::Error {
+    let said = "who listens there runs as another user; run this one as that user, or name a file of its own";
+    io::Error::new(io::ErrorKind::PermissionDenied, said)
+}
+
 fn silent() -> io::Error {
     let said =
         format!("who listens there said nothing for {PATIENCE:?}; end it if it hangs, and start again");
@@ -284,4 +352,63 @@ fn ended() -> io::Error {
 fn unexpected(byte: u8) -> io::Error {
     let said = format!("the other gateway said {byte:#04x}, which this version does not understand");
     io::Error::new(io::ErrorKind::InvalidData, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_folder_is_for_this_user_alone_and_never_somebody_elses() {
+        let around = tempfile::tempdir().unwrap();
+        let path = around.path().join("takeover.1");
+        for _ in 0..2 {
+            // As a process leaves it that is killed.
+            let folder = Private::make(path.clone()).unwrap();
+            assert_eq!(mode(&path), 0o700);
+            fs::write(path.join("s"), "").unwrap();
+            std::mem::forget(folder);
+        }
+        drop(Private::make(path.clone()).unwrap());
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("work"), "").unwrap();
+        assert!(Private::make(path.clone()).is_err());
+        assert!(path.join("work").exists());
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_for_this_user_alone_and_nothing_is_left_beside_it() {
+        let around = tempfile::tempdir().unwrap();
+        let path = around.path().join("takeover");
+        for _ in 0..2 {
+            let successors = Successors::listen(&path).unwrap();
+            assert_eq!((mode(&path), fs::read_dir(around.path()).unwrap().count()), (0o600, 1));
+            let own = UnixStream::connect(&path).await.unwrap();
+            let (theirs, _) = successors.listener.accept().await.unwrap();
+            for uid in [uid(&own), uid(&theirs)] {
+                assert!(is_trusted(uid.unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn root_and_this_user_may_take_over_and_nobody_else() {
+        let own = geteuid().as_raw();
+        assert!(is_trusted(own) && is_trusted(0));
+        assert!(!is_trusted(own + 1));
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let (near, mut far) = net::UnixStream::pair().unwrap();
+        far.write_all(&[NO]).unwrap();
+        let refused = receive(&near).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert!(refused.to_string().contains("run this one as that user"), "{refused}");
+    }
 }

@@ -16,7 +16,7 @@ impl Turn {
 #[derive(Debug)]
 pub(super) struct Predecessor;
 
-pub(super) fn ask(_: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
+pub(super) async fn ask(_: &Path) -> io::Result<Option<(Sockets, Predecessor)>> {
     Ok(None)
 }
 
