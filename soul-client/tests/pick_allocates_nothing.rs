@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use soul_client::balance::{
-    Balancer, Choice, Health, Key, LoadBalance, Outcome, PickContext, Settings, Tried, Upstream, UpstreamSet,
-    policy,
+    Balancer, Choice, Health, Key, LoadBalance, Outcome, PickContext, SetSettings, Settings, Tried, Upstream,
+    UpstreamSet, Way, policy,
 };
 
 const NOW: i64 = 1_612_500_000_000;
@@ -64,6 +64,25 @@ fn by_every_rule_of_the_gateway() {
             });
             assert_eq!(count, 0, "{balance} {choice:?}");
         }
+    }
+}
+
+/// Once a thread has sent to every upstream, where it has a part of its own.
+#[test]
+fn in_several_parts() {
+    for name in policy::KNOWN {
+        let way: Way = name.parse().unwrap();
+        let settings = SetSettings { ways: vec![way], parts: 4, ..SetSettings::default() };
+        let set = UpstreamSet::build_with(upstreams(), None, settings, NOW);
+        let keys: Vec<_> = (0..3000).map(|i| i.to_string()).collect();
+        let mut moments = (0_usize..).map(|i| (NOW + i as i64 / 100, &keys[i % keys.len()]));
+        let mut choose = || {
+            let (now, key) = moments.next().unwrap();
+            let pick = set.choose(way, &PickContext::at(now).key(Key::Text(key))).unwrap();
+            pick.complete(Outcome::Success, Duration::from_millis(3), now);
+        };
+        (0..6000).for_each(|_| choose());
+        assert_eq!(allocations(choose), 0, "{name}");
     }
 }
 

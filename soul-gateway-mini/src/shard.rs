@@ -1,38 +1,26 @@
-//! Counters that many threads write and few read: each thread has a part of its own, so that no cache line goes back and
-//! forth between cores for the sake of counting.
+//! Counters that every lane writes and few read: each lane has a part of its own ([`parts`]).
 
 use std::{
-    cell::Cell,
     fmt,
     sync::{
-        Arc, OnceLock,
+        OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
 };
 
-thread_local! {
-    static INDEX: Cell<usize> = const { Cell::new(0) };
-}
-
-/// From now on this thread counts in the part with this number; threads that never say so share the first.
-pub(crate) fn enter(index: usize) {
-    INDEX.set(index);
-}
+use soul_client::balance::parts::{self, Parts};
 
 /// How many parts there are: one a core. More threads than that share them, which is correct and a little slower.
-fn parts() -> usize {
-    static PARTS: OnceLock<usize> = OnceLock::new();
-    *PARTS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+fn count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// One `T` for each thread that asked for it. Takes memory only then.
+/// One `T` for each lane that asked for it. Takes memory only then.
 pub(crate) struct Sharded<T> {
-    parts: OnceLock<Arc<[Place<T>]>>,
+    parts: Parts<Part<T>>,
 }
-
-/// Where the part of some thread is, once it asked for it.
-type Place<T> = OnceLock<Box<Part<T>>>;
 
 /// On cache lines of its own, and those that processors fetch along with them.
 #[repr(align(128))]
@@ -41,30 +29,24 @@ struct Part<T>(T);
 
 impl<T> Default for Sharded<T> {
     fn default() -> Self {
-        Self { parts: OnceLock::new() }
+        Self { parts: Parts::default() }
     }
 }
 
 impl<T: Default> Sharded<T> {
     /// The part of this thread.
     pub(crate) fn mine(&self) -> &T {
-        let parts = self.parts();
-        &parts[INDEX.get() % parts.len()].get_or_init(Box::default).0
-    }
-
-    fn parts(&self) -> &Arc<[Place<T>]> {
-        self.parts.get_or_init(|| (0..parts()).map(|_| OnceLock::new()).collect())
+        &self.parts.get_or_init(parts::own(), count(), Part::default).0
     }
 
     /// The same parts for somebody else: from now on both write and read them.
     pub(crate) fn share(&self) -> Self {
-        Self { parts: OnceLock::from(Arc::clone(self.parts())) }
+        Self { parts: self.parts.share(count()) }
     }
 
     /// The parts that were asked for.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
-        let parts = self.parts.get().into_iter().flat_map(|parts| parts.iter());
-        parts.filter_map(|part| part.get().map(|part| &part.0))
+        self.parts.all().map(|part| &part.0)
     }
 }
 
@@ -100,13 +82,13 @@ mod tests {
             for index in 0..5 {
                 let counter = &counter;
                 scope.spawn(move || {
-                    enter(index);
+                    parts::enter(index);
                     (0..1000).for_each(|_| counter.add_one());
                 });
             }
         });
         assert_eq!(counter.sum(), 5000);
-        assert!(counter.0.all().count() <= parts(), "no more parts than cores");
+        assert!(counter.0.all().count() <= count(), "no more parts than cores");
         let other = Counter(counter.0.share());
         other.add_one();
         assert_eq!((counter.sum(), other.sum()), (5001, 5001), "both are one");

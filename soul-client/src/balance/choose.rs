@@ -48,7 +48,7 @@ pub(super) fn choose_from(
     context: &PickContext<'_>,
 ) -> Option<Pick> {
     for _ in 0..ATTEMPTS {
-        let member = members.get(picker.pick(members, context)?)?;
+        let member = members.own(picker.pick(members, context)?)?;
         if let Some(pick) = begin(member, context.now_ms) {
             return Some(pick);
         }
@@ -56,7 +56,7 @@ pub(super) fn choose_from(
     // It stands before upstreams that other requests are just proving: anyone else.
     let others = members.up().iter().map(|&index| index as usize);
     let mut others = others.filter(|&index| members.is_eligible(index, context));
-    others.find_map(|index| begin(members.get(index)?, context.now_ms))
+    others.find_map(|index| begin(members.own(index)?, context.now_ms))
 }
 
 /// One request for an ejected upstream whose time is over.
@@ -73,7 +73,7 @@ fn choose_ejected(members: Members<'_>, configured: &Up, context: &PickContext<'
         if end > now_ms {
             members.group().probe_at(end);
         } else if pick.is_none() && members.may_be_chosen(index as usize, context) {
-            pick = begin(member, now_ms);
+            pick = members.own(index as usize).and_then(|member| begin(member, now_ms));
         } else {
             // Another request's; or this one tried it before, or it is down.
             members.group().probe_at(now_ms.saturating_add(LATER_MS));
@@ -90,7 +90,7 @@ pub(super) fn choose_suspect(members: Members<'_>, suspects: &Up, context: &Pick
     if members.group().is_calm() {
         return None;
     }
-    let member = members.with_up(suspects).any(context).and_then(|index| members.get(index))?;
+    let member = members.with_up(suspects).any(context).and_then(|index| members.own(index))?;
     Some(Pick::new(member, claim(member, context.now_ms), context.now_ms))
 }
 

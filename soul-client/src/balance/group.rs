@@ -8,6 +8,11 @@ use std::sync::{
     },
 };
 
+use super::{
+    parts::Parts,
+    traffic::{PER_TAU, Part, Traffic, Whole},
+};
+
 /// Shared by all states that were born in one chain of sets; outlives each set.
 ///
 /// It lets a choice ask "has anything changed?" with one read, and bounds how many may be ejected.
@@ -28,14 +33,17 @@ pub(super) struct Group {
     /// When success rates are looked at next.
     next_sweep_ms: AtomicI64,
     /// Takes memory only once a policy asked for it.
-    in_flight: OnceLock<Box<InFlightAtAll>>,
+    in_flight: OnceLock<Box<AtAll>>,
 }
 
 /// Requests under way at all members, counted only where a policy asks for it. Written by every request then, hence on
 /// a line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct InFlightAtAll(AtomicU64);
+struct AtAll {
+    traffic: Traffic,
+    parts: Parts<Part>,
+}
 
 impl Default for Group {
     fn default() -> Self {
@@ -89,16 +97,25 @@ impl Group {
         self.changes.fetch_add(1, Release);
     }
 
-    pub(super) fn in_flight(&self) -> u64 {
-        self.in_flight.get().map_or(0, |count| count.0.load(Relaxed))
+    /// Requests under way at all members, as this thread knows them ([`UpstreamState::in_flight_at`](super::UpstreamState::in_flight_at)).
+    pub(super) fn in_flight_at(&self, now_ms: i64) -> u32 {
+        let whole = |all: &AtAll| Whole { shared: &all.traffic, parts: &all.parts }.known(now_ms, PER_TAU);
+        self.in_flight.get().map_or(0, |all| whole(all).in_flight)
     }
 
-    pub(super) fn count_in(&self) {
-        self.in_flight.get_or_init(Box::default).0.fetch_add(1, Relaxed);
+    /// Where requests of a place are counted ([`UpstreamState::traffic`](super::UpstreamState)).
+    pub(super) fn traffic(&self, place: u32) -> &Traffic {
+        let all = self.in_flight.get_or_init(Box::default);
+        let part = (place as usize).checked_sub(1).and_then(|index| all.parts.get(index));
+        part.map_or(&all.traffic, |part| &part.traffic)
     }
 
-    pub(super) fn count_out(&self) {
-        self.in_flight.get_or_init(Box::default).0.fetch_sub(1, Relaxed);
+    /// Makes the part of a place, of so many.
+    pub(super) fn open(&self, place: u32, count: u32) {
+        if let Some(index) = (place as usize).checked_sub(1) {
+            let all = self.in_flight.get_or_init(Box::default);
+            all.parts.get_or_init(index, count as usize, Part::default);
+        }
     }
 
     #[cfg(test)]

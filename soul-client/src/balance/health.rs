@@ -22,6 +22,8 @@ pub(super) mod flags {
     pub(in crate::balance) const EJECTED: u32 = 4;
     /// It takes less than its share.
     pub(in crate::balance) const RAMP: u32 = 8;
+    /// Threads have parts of their own to count in. Stands against nothing.
+    pub(in crate::balance) const PARTED: u32 = 16;
     pub(in crate::balance) const TROUBLE: u32 = DOWN | EJECTED | RAMP;
 }
 

@@ -1,11 +1,15 @@
 //! An upstream in a list, and the list: what is configured together with the state that outlives it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     group::Group,
     health::Health,
     outlier::OutlierDetector,
+    parts::{self, Parts},
     pick::{Claim, Pick, Recorder},
     state::UpstreamState,
     upstream::Upstream,
@@ -48,7 +52,8 @@ impl Member {
         before
     }
 
-    /// Begins a request at it, of which also the outcome is recorded.
+    /// Begins a request at it, of which also the outcome is recorded. Counts in the part that it belongs to; one that a list shows
+    /// belongs to none, and what it writes is shared by all threads.
     pub fn begin(self: &Arc<Self>, now_ms: i64) -> Pick {
         Pick::new(self, Claim::Free, now_ms)
     }
@@ -67,13 +72,24 @@ pub(super) struct MemberList {
     pub(super) group: Arc<Group>,
     /// Those that had no state before.
     pub(super) newcomers: Vec<usize>,
+    /// In how many parts requests count; 1 is in none of their own.
+    pub(super) parts: u32,
+    /// For each part the members that its requests hold: they are counted in and out as well.
+    own: Parts<Box<[OnceLock<Arc<Member>>]>>,
     /// Indexes by address, ascending.
     by_address: Box<[u32]>,
 }
 
 impl MemberList {
     /// Gives every upstream the state it had, or a new one.
-    pub(super) fn build(upstreams: Vec<Upstream>, previous: Option<&Self>, recorder: &Arc<Recorder>) -> Self {
+    ///
+    /// - `parts`: in how many requests count.
+    pub(super) fn build(
+        upstreams: Vec<Upstream>,
+        previous: Option<&Self>,
+        recorder: &Arc<Recorder>,
+        parts: usize,
+    ) -> Self {
         let group = previous.map_or_else(Arc::default, |p| Arc::clone(&p.group));
         let mut states: HashMap<(String, String), Arc<UpstreamState>> = previous
             .iter()
@@ -93,9 +109,37 @@ impl MemberList {
         let states = members.iter().map(|m| Arc::clone(&m.state)).collect();
         let mut by_address: Box<[u32]> = (0..).zip(&members).map(|(index, _)| index).collect();
         by_address.sort_by_key(|&index| members.get(index as usize).map(|m| m.upstream.address()));
-        let list = Self { members, states, group, newcomers, by_address };
+        let parts = u32::try_from(parts).unwrap_or(u32::MAX);
+        let list = Self { members, states, group, newcomers, parts, own: Parts::default(), by_address };
         list.recount();
         list
+    }
+
+    /// A member as the requests of this thread hold it: the one of their part.
+    #[inline]
+    pub(super) fn own(&self, index: usize) -> Option<&Arc<Member>> {
+        if self.parts <= 1 {
+            return self.members.get(index);
+        }
+        let own = self.own.get(parts::own()).and_then(|own| own.get(index)).and_then(OnceLock::get);
+        own.or_else(|| self.init_own(index))
+    }
+
+    #[cold]
+    fn init_own(&self, index: usize) -> Option<&Arc<Member>> {
+        let member = self.members.get(index)?;
+        let (thread, count) = (parts::own(), self.parts as usize);
+        let none = || self.members.iter().map(|_| OnceLock::new()).collect();
+        let own = self.own.get_or_init(thread, count, none).get(index)?;
+        Some(own.get_or_init(|| {
+            let place = u32::try_from(thread % count).unwrap_or(0).saturating_add(1);
+            let recorder = Arc::new(member.recorder.at(place));
+            member.state.open(place, self.parts);
+            if recorder.tuning.counts_all {
+                self.group.open(place, self.parts);
+            }
+            Arc::new(Member { state: Arc::clone(&member.state), recorder, upstream: member.upstream.clone() })
+        }))
     }
 
     /// Tells the group how many there are of what.

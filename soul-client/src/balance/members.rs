@@ -114,6 +114,17 @@ impl<'s> Members<'s> {
         self.list.members.get(index)
     }
 
+    /// The same as requests of this thread hold it.
+    #[inline]
+    pub(super) fn own(self, index: usize) -> Option<&'s Arc<Member>> {
+        self.list.own(index)
+    }
+
+    /// In how many parts requests count.
+    pub(super) fn parts(self) -> u32 {
+        self.list.parts
+    }
+
     /// All of them, in the order of the list.
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'s Arc<Member>> {
         self.list.members.iter()
@@ -142,7 +153,7 @@ impl<'s> Members<'s> {
 
     /// Begins a request at one, if it may serve it.
     pub(super) fn begin_at(self, index: usize, context: &PickContext<'_>) -> Option<Pick> {
-        let member = self.get(index).filter(|_| self.may_be_chosen(index, context))?;
+        let member = self.own(index).filter(|_| self.may_be_chosen(index, context))?;
         begin(member, context.now_ms)
     }
 

@@ -8,7 +8,8 @@
 //! | [`UpstreamSet`] | the rules of one selector | any of them at each request: Soul's three ways, and the [policies](policy) that the set was built for |
 //! | [`Balancer`], [`Snapshot`] | the calls to one service | one [`policy`] of many, with [`OutlierDetector`], panic threshold, [`SlowStart`] and [`Prefer`] |
 //!
-//! A choice takes no lock, allocates nothing and waits for nobody. A [`Pick`] counts its request in and, when completed, records
+//! A choice takes no lock, allocates nothing and waits for nobody; only where there are several [`parts`], a thread takes memory when it
+//! first sends to an upstream. A [`Pick`] counts its request in and, when completed, records
 //! how it ended. Soul's own arithmetic, oddities included, is in [`soul`].
 //!
 //! # Where we differ from Soul
@@ -58,6 +59,7 @@ mod list;
 mod load_balance;
 mod members;
 mod outlier;
+pub mod parts;
 mod pick;
 mod points;
 pub mod policy;
@@ -68,6 +70,7 @@ mod snapshot;
 pub mod soul;
 mod state;
 mod success_rate;
+mod traffic;
 mod upstream;
 
 pub use address::{JavaIpText, java_ip_text};

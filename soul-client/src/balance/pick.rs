@@ -52,6 +52,8 @@ pub(super) struct Recorder {
     per_mean_tau: f64,
     /// Whether success rates are looked at.
     counts_successes: bool,
+    /// Where requests are counted that are recorded by this: see [`UpstreamState::traffic`].
+    place: u32,
 }
 
 impl Default for Recorder {
@@ -68,7 +70,12 @@ impl Recorder {
     ) -> Self {
         let (per_peak_tau, per_mean_tau) = (per_ms(tuning.peak_tau), per_ms(tuning.mean_tau));
         let counts_successes = outliers.as_ref().is_some_and(|o| o.success_rate.is_some());
-        Self { tuning, outliers, slow_start, per_peak_tau, per_mean_tau, counts_successes }
+        Self { tuning, outliers, slow_start, per_peak_tau, per_mean_tau, counts_successes, place: 0 }
+    }
+
+    /// The same in another place.
+    pub(super) fn at(&self, place: u32) -> Self {
+        Self { place, ..self.clone() }
     }
 
     /// - `probe`: as [`Pick`] has it.
@@ -83,7 +90,7 @@ impl Recorder {
     ) -> Option<Verdict> {
         // Nearly every request: all that it tells is how long it took.
         if outcome == Outcome::Success && probe == NO_PROBE && !self.counts_successes && state.is_sound() {
-            state.observe(nanos(elapsed), now_ms, self.per_peak_tau, self.per_mean_tau);
+            state.observe(self.place, nanos(elapsed), now_ms, self.per_peak_tau, self.per_mean_tau);
             return None;
         }
         let probe = Some(probe.wrapping_abs()).filter(|&probe| probe != NO_PROBE);
@@ -105,7 +112,7 @@ impl Recorder {
         let verdict = self.outliers.as_ref().and_then(|o| o.record(state, outcome, probe, now_ms));
         if verdict == Some(Verdict::Restored) {
             // What it costs is what it takes now, and no longer the penalty for having failed.
-            state.set_peak(nanos(elapsed), now_ms);
+            state.set_peak(nanos(elapsed), now_ms, true);
             if let Some(slow_start) = &self.slow_start {
                 slow_start.start(state, now_ms);
             }
@@ -118,7 +125,8 @@ impl Recorder {
         let failure_penalty = self.tuning.failure_penalty;
         let penalty = match outcome {
             Outcome::Success => {
-                return state.observe(nanos(elapsed), now_ms, self.per_peak_tau, self.per_mean_tau);
+                let (per_peak_tau, per_mean_tau) = (self.per_peak_tau, self.per_mean_tau);
+                return state.observe(self.place, nanos(elapsed), now_ms, per_peak_tau, per_mean_tau);
             }
             Outcome::Overloaded { retry_after } => {
                 failure_penalty.max(retry_after.map(|r| r.min(RETRY_AFTER_MAX)))
@@ -127,8 +135,8 @@ impl Recorder {
         };
         // Without a penalty a quick failure is no quick answer: it is not recorded at all.
         if let Some(penalty) = penalty {
-            let cost = nanos(penalty.max(elapsed));
-            state.observe_peak(cost.max(state.peak_ns()), now_ms, self.per_peak_tau);
+            let (cost, traffic) = (nanos(penalty.max(elapsed)), state.traffic(self.place));
+            traffic.observe_peak(cost.max(traffic.peak_ns()), now_ms, self.per_peak_tau);
         }
     }
 }
@@ -151,7 +159,8 @@ pub(super) fn nanos(duration: Duration) -> f64 {
 /// One request under way at the upstream that was chosen for it.
 ///
 /// It is counted in flight until this is completed or dropped. Dropped means that the request was given up by
-/// its caller, which tells nothing of the upstream and records nothing.
+/// its caller, which tells nothing of the upstream and records nothing. That may be on another thread than the one that chose, which
+/// still counts in the part where it was counted in.
 #[derive(Debug)]
 #[must_use = "dropping it at once counts the request out"]
 pub struct Pick {
@@ -170,14 +179,14 @@ const COMPLETED: i64 = i64::MIN;
 impl Pick {
     #[inline]
     pub(super) fn new(member: &Arc<Member>, claim: Claim, now_ms: i64) -> Self {
-        let state = member.state();
-        state.count_in();
-        let tuning = &member.recorder().tuning;
+        let (state, recorder) = (member.state(), member.recorder());
+        state.traffic(recorder.place).count_in();
+        let tuning = &recorder.tuning;
         if tuning.notes_picks {
             state.set_picked_at(now_ms);
         }
         if tuning.counts_all {
-            state.group().count_in();
+            state.group().traffic(recorder.place).count_in();
         }
         let probe = match claim {
             Claim::Free | Claim::Taken => NO_PROBE,
@@ -187,7 +196,8 @@ impl Pick {
         Self { member: Arc::clone(member), probe }
     }
 
-    /// The chosen one: what is configured and what is learnt.
+    /// The chosen one: what is configured and what is learnt. Where a list has several [parts](super::parts), it has a member of its
+    /// own for each; they have one state.
     #[must_use]
     pub fn member(&self) -> &Arc<Member> {
         &self.member
@@ -254,11 +264,11 @@ impl Pick {
 impl Drop for Pick {
     #[inline]
     fn drop(&mut self) {
-        let state = self.member.state();
-        state.count_out();
+        let (state, recorder) = (self.member.state(), self.member.recorder());
+        state.traffic(recorder.place).count_out();
         // As at the beginning: the settings of a member never change.
-        if self.member.recorder().tuning.counts_all {
-            state.group().count_out();
+        if recorder.tuning.counts_all {
+            state.group().traffic(recorder.place).count_out();
         }
         if self.probe != COMPLETED {
             self.give_up();

@@ -43,6 +43,9 @@ pub struct SetSettings {
     /// Spares upstreams that come or come back, by the policies; Soul's ways have a warm-up of their own. `None`, the default, is
     /// off.
     pub slow_start: Option<SlowStart>,
+    /// In how many parts requests count, as [`Settings::parts`] has it; 0, the default, is as 1. In several, `roundRobin` is Soul's in
+    /// each, and each begins elsewhere in the order.
+    pub parts: usize,
 }
 
 impl From<Choice> for SetSettings {
@@ -116,7 +119,8 @@ impl UpstreamSet {
             return Arc::clone(previous);
         }
         let previous = previous.map(Arc::as_ref);
-        let list = MemberList::build(upstreams, previous.map(|p| &*p.list), &Arc::new(settings.recorder()));
+        let recorder = Arc::new(settings.recorder());
+        let list = MemberList::build(upstreams, previous.map(|p| &*p.list), &recorder, settings.parts);
         let list = Arc::new(list);
         let choice = settings.choice;
         let configured = |heed| {
@@ -128,7 +132,7 @@ impl UpstreamSet {
         let (up, suspects) = (configured(Heed::Health), configured(Heed::Probes));
         let panicking = configured(Heed::Nothing);
         let hash = HashPicker::new(Members::new(&list, &up), previous.map(|p| &p.hash));
-        let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin));
+        let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin), list.parts);
         let policies = settings.policies().map(|(name, policy)| {
             let before = previous.and_then(|p| p.by_policy(name)).map(Balancer::snapshot);
             let settings = Settings {
@@ -138,6 +142,7 @@ impl UpstreamSet {
                 slow_start: settings.slow_start,
                 tried_again: false,
                 prefer: Prefer::default(),
+                parts: settings.parts,
             };
             let first = Snapshot::of_list(&list, settings, before.as_deref(), now_ms, &FastRandom);
             (name, Balancer::beginning_with(first))

@@ -46,6 +46,10 @@ pub struct Settings {
     pub tried_again: bool,
     /// Who is preferred to the others. Default nobody.
     pub prefer: Prefer,
+    /// In how many [parts](super::parts) requests count: one for each thread that chooses, if those say which they are, and then no two of them write
+    /// the same memory. What several parts cost is a line of memory for each upstream that one sends to, and that a choice by load knows
+    /// what other threads do up to a millisecond late. Default 1.
+    pub parts: usize,
 }
 
 impl Default for Settings {
@@ -57,6 +61,7 @@ impl Default for Settings {
             slow_start: None,
             tried_again: true,
             prefer: Prefer::default(),
+            parts: 1,
         }
     }
 }
@@ -115,7 +120,7 @@ impl Snapshot {
         now_ms: i64,
         random: &dyn RandomSource,
     ) -> Arc<Self> {
-        let list = MemberList::build(upstreams, None, &Arc::new(settings.recorder()));
+        let list = MemberList::build(upstreams, None, &Arc::new(settings.recorder()), settings.parts);
         start_ramps(&list, &settings, now_ms);
         Arc::new(Self::build(Arc::new(list), Arc::new(settings), None, now_ms, random))
     }
@@ -145,7 +150,8 @@ impl Snapshot {
             return self.refreshed(now_ms, random);
         }
         let settings = Arc::clone(&self.settings);
-        let list = MemberList::build(upstreams, Some(&self.list), &Arc::new(settings.recorder()));
+        let recorder = Arc::new(settings.recorder());
+        let list = MemberList::build(upstreams, Some(&self.list), &recorder, settings.parts);
         start_ramps(&list, &settings, now_ms);
         // Starting the caller, or a whole new service, is no reason to spare anyone.
         if let Some(slow_start) = settings.slow_start
@@ -168,7 +174,8 @@ impl Snapshot {
         random: &dyn RandomSource,
     ) -> Arc<Self> {
         let upstreams = self.list.members.iter().map(|m| m.upstream().clone()).collect();
-        let list = MemberList::build(upstreams, Some(&self.list), &Arc::new(settings.recorder()));
+        let recorder = Arc::new(settings.recorder());
+        let list = MemberList::build(upstreams, Some(&self.list), &recorder, settings.parts);
         Arc::new(Self::build(Arc::new(list), Arc::new(settings), Some(self), now_ms, random))
     }
 
@@ -275,7 +282,7 @@ impl Snapshot {
         }
         // All became unhealthy since this was built.
         let index = members.with_up(&self.configured).any(context)?;
-        let member = members.get(index)?;
+        let member = members.own(index)?;
         Some(Pick::new(member, claim(member, context.now_ms), context.now_ms))
     }
 

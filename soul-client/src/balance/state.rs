@@ -15,15 +15,17 @@ use std::{
 use super::{
     group::Group,
     health::{Health, flags},
+    parts::Parts,
     policy::Decay,
     success_rate::Window,
+    traffic::{PER_TAU, Part, Traffic, Whole},
 };
 
 /// State of one upstream: health, counters, response times and ejection. Shared and kept while its protocol and
 /// url stay in the list, through any number of refreshes and changes of weight.
 ///
-/// Reads and writes are relaxed: a choice may be a moment late, never torn but for a response time and its age, which
-/// are two numbers and may for one choice be those of two requests.
+/// Where lists have several [parts](super::parts), each thread counts its requests and their times in one of its own, and what is read
+/// here is all of them together.
 #[repr(C)]
 pub struct UpstreamState {
     // In this order: before it are the counts of the `Arc`, behind it what is cold, so that of the two lines that a processor may
@@ -37,31 +39,25 @@ pub struct UpstreamState {
     group: Arc<Group>,
 }
 
-/// Enough for sixteen million requests in flight at one upstream.
-const IN_FLIGHT_BITS: u32 = 24;
-
-/// What a request that succeeds reads and writes, from the choice to the end: one cache line.
+/// What a request that succeeds reads and writes, from the choice to the end: one cache line. Where threads have parts of their own
+/// it is only read.
 #[derive(Default)]
 #[repr(align(64))]
 struct Hot {
     /// See [`flags`].
     flags: AtomicU32,
-    /// Requests in flight in the lower [`IN_FLIGHT_BITS`] bits, requests so far above them: one step counts both.
-    requests: AtomicU64,
+    /// Failures in a row.
+    failures: AtomicU32,
     /// 0 while it is not ejected.
     ejected_until_ms: AtomicI64,
     /// Start of the ramp after it came or came back; 0 is none.
     ramp_from_ms: AtomicI64,
-    /// Peak-sensitive average of the response time, nanoseconds, bits of an `f64`; 0.0 is unmeasured.
-    peak_ns: AtomicU64,
-    /// When that was.
-    peak_at_ms: AtomicI64,
-    /// Decaying mean of the response time, as the peak.
-    mean_ns: AtomicU64,
-    mean_at_ms: AtomicI64,
-    /// Failures in a row.
-    failures: AtomicU32,
+    /// Of requests that belong to no part.
+    traffic: Traffic,
 }
+
+/// How exactly it is known when an upstream was last chosen.
+const PICKED_AT_STEP_MS: u64 = 50;
 
 /// What is written when a request fails, or only where a setting asks for it.
 #[derive(Default)]
@@ -78,6 +74,8 @@ struct Cold {
     failed: AtomicU64,
     /// There only where success rates are looked at: elsewhere it would be a third of all.
     window: OnceLock<Box<Window>>,
+    /// Of the others. The flag [`flags::PARTED`] says whether there are any.
+    parts: Parts<Part>,
 }
 
 impl UpstreamState {
@@ -145,26 +143,37 @@ impl UpstreamState {
     }
 
     /// Requests it is serving now.
+    ///
+    /// Where there are several parts, all of them are read. Of two threads that each count a request in and then ask, at least one
+    /// sees both.
     #[must_use]
     #[inline]
     pub fn in_flight(&self) -> u32 {
-        #[allow(clippy::cast_possible_truncation)]
-        let requests = self.hot.requests.load(Relaxed) as u32;
-        requests & ((1 << IN_FLIGHT_BITS) - 1)
+        if self.is_parted() { self.whole().in_flight() } else { self.hot.traffic.in_flight() }
+    }
+
+    /// Requests it is serving at a moment, as a choice goes by them: those of this thread's part exactly, and of the others as they
+    /// were not longer than a millisecond before.
+    #[must_use]
+    #[inline]
+    pub fn in_flight_at(&self, now_ms: i64) -> u32 {
+        if self.is_parted() {
+            self.whole().known(now_ms, PER_TAU).in_flight
+        } else {
+            self.hot.traffic.in_flight()
+        }
     }
 
     /// Requests it was given so far; wraps after 2^40.
     #[must_use]
     pub fn picks(&self) -> u64 {
-        self.hot.requests.load(Relaxed) >> IN_FLIGHT_BITS
+        self.whole().picks()
     }
 
     /// Requests that ended, but for those given up by their callers; wraps as [`UpstreamState::picks`].
     #[must_use]
     pub fn completed(&self) -> u64 {
-        let requests = self.hot.requests.load(Relaxed);
-        let in_flight = requests & ((1 << IN_FLIGHT_BITS) - 1);
-        (requests >> IN_FLIGHT_BITS).wrapping_sub(in_flight).wrapping_sub(self.given_up())
+        self.picks().wrapping_sub(self.in_flight().into()).wrapping_sub(self.given_up())
     }
 
     /// Requests that were given up by their callers; wraps.
@@ -202,30 +211,50 @@ impl UpstreamState {
     /// estimate where the policy begins with one.
     #[must_use]
     pub fn peak_response_time(&self) -> Option<Duration> {
-        to_duration(self.peak_ns())
+        to_duration(self.latest_peak_ns())
     }
 
     /// The decaying mean of the response time. `None` before the first.
     #[must_use]
     pub fn mean_response_time(&self) -> Option<Duration> {
-        to_duration(self.mean_ns())
+        to_duration(if self.is_parted() { self.whole().latest().mean_ns } else { self.hot.traffic.mean_ns() })
     }
 
     /// Counts a request in; dropping the result counts it out, however the request ended.
     #[must_use = "dropping it at once counts the request out"]
     pub fn begin(self: &Arc<Self>) -> InFlight {
-        self.count_in();
+        self.traffic(0).count_in();
         InFlight { state: Arc::clone(self) }
     }
 
-    #[inline]
-    pub(super) fn count_in(&self) {
-        self.hot.requests.fetch_add((1 << IN_FLIGHT_BITS) + 1, Relaxed);
-    }
+    // === parts ===
 
     #[inline]
-    pub(super) fn count_out(&self) {
-        self.hot.requests.fetch_sub(1, Relaxed);
+    fn is_parted(&self) -> bool {
+        self.hot.flags.load(Relaxed) & flags::PARTED != 0
+    }
+
+    fn whole(&self) -> Whole<'_> {
+        Whole { shared: &self.hot.traffic, parts: &self.cold.parts }
+    }
+
+    /// Where requests of a place write: 0 is that of those without a part, and one more than its number that of a part.
+    #[inline]
+    pub(super) fn traffic(&self, place: u32) -> &Traffic {
+        if place == 0 { &self.hot.traffic } else { self.own_traffic(place) }
+    }
+
+    fn own_traffic(&self, place: u32) -> &Traffic {
+        let part = self.cold.parts.get(place as usize - 1);
+        part.map_or(&self.hot.traffic, |part| &part.traffic)
+    }
+
+    /// Makes the part of a place, of so many.
+    pub(super) fn open(&self, place: u32, count: u32) {
+        if place > 0 {
+            self.change_flags(|flags| flags | flags::PARTED);
+            self.cold.parts.get_or_init(place as usize - 1, count as usize, Part::default);
+        }
     }
 
     // === choosing ===
@@ -249,68 +278,59 @@ impl UpstreamState {
         self.cold.picked_at_ms.load(Relaxed)
     }
 
+    /// To some milliseconds, lest every request writes to what all threads read.
     pub(super) fn set_picked_at(&self, now_ms: i64) {
-        self.cold.picked_at_ms.store(now_ms, Relaxed);
+        if now_ms.wrapping_sub(self.picked_at_ms()).unsigned_abs() > PICKED_AT_STEP_MS {
+            self.cold.picked_at_ms.store(now_ms, Relaxed);
+        }
     }
 
     // === response times ===
 
-    /// 0 before the first.
+    /// The peak-sensitive average, which 0 is before the first, and its age in milliseconds.
     #[inline]
-    pub(super) fn peak_ns(&self) -> f64 {
-        f64::from_bits(self.hot.peak_ns.load(Relaxed))
+    pub(super) fn peak_and_age(&self, now_ms: i64, per_tau: f64) -> (f64, f64) {
+        if self.is_parted() {
+            (self.whole().known(now_ms, per_tau).peak_ns, 0.0)
+        } else {
+            self.hot.traffic.peak_and_age(now_ms)
+        }
     }
 
-    /// The peak-sensitive average and its age in milliseconds.
-    #[inline]
-    pub(super) fn peak_and_age(&self, now_ms: i64) -> (f64, f64) {
-        let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
-        #[allow(clippy::cast_precision_loss)]
-        (self.peak_ns(), age.max(0) as f64)
-    }
-
-    /// The peak-sensitive average, decayed to a moment. Reads only.
+    /// The same, decayed to a moment.
     pub(super) fn decayed_peak_ns(&self, now_ms: i64, per_tau: f64, decay: Decay) -> f64 {
-        let peak = self.peak_ns();
-        let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
-        #[allow(clippy::cast_precision_loss)]
-        if age <= 0 { peak } else { peak * decay.factor(age as f64, per_tau) }
+        if self.is_parted() {
+            return self.whole().seen(now_ms, per_tau).peak_ns;
+        }
+        let (peak, age) = self.hot.traffic.peak_and_age(now_ms);
+        if age <= 0.0 { peak } else { peak * decay.factor(age, per_tau) }
     }
 
-    #[inline]
-    pub(super) fn set_peak(&self, ns: f64, now_ms: i64) {
-        self.hot.peak_ns.store(ns.to_bits(), Relaxed);
-        self.hot.peak_at_ms.store(now_ms, Relaxed);
+    /// The same, as it was when it was last measured.
+    pub(super) fn latest_peak_ns(&self) -> f64 {
+        if self.is_parted() { self.whole().latest().peak_ns } else { self.hot.traffic.peak_ns() }
     }
 
+    /// Replaces the average: for whoever was never measured by an estimate, or for all that was measured.
+    pub(super) fn set_peak(&self, ns: f64, now_ms: i64, measured: bool) {
+        if measured { self.whole().set_peak(ns, now_ms) } else { self.hot.traffic.set_peak(ns, now_ms) }
+    }
+
+    /// The decaying mean as a choice goes by it; 0 before the first.
     #[inline]
-    pub(super) fn mean_ns(&self) -> f64 {
-        f64::from_bits(self.hot.mean_ns.load(Relaxed))
+    pub(super) fn mean_ns(&self, now_ms: i64) -> f64 {
+        if self.is_parted() {
+            self.whole().known(now_ms, PER_TAU).mean_ns
+        } else {
+            self.hot.traffic.mean_ns()
+        }
     }
 
     /// A response time enters both averages.
     #[inline]
-    pub(super) fn observe(&self, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64) {
-        let mean = self.mean_ns();
-        if mean == 0.0 && self.hot.failures.load(Relaxed) == 0 {
-            // What was there is an estimate.
-            self.set_peak(ns, now_ms);
-        } else {
-            self.observe_peak(ns, now_ms, per_peak_tau);
-        }
-        let age = now_ms.wrapping_sub(self.hot.mean_at_ms.load(Relaxed));
-        let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, per_mean_tau) };
-        self.hot.mean_ns.store(mean.to_bits(), Relaxed);
-        self.hot.mean_at_ms.store(now_ms, Relaxed);
-    }
-
-    /// A response time enters the peak-sensitive average only.
-    #[inline]
-    pub(super) fn observe_peak(&self, ns: f64, now_ms: i64, per_tau: f64) {
-        let peak = self.peak_ns();
-        let age = now_ms.wrapping_sub(self.hot.peak_at_ms.load(Relaxed));
-        let peak = if ns > peak { ns } else { mix(peak, ns, age, per_tau) };
-        self.set_peak(peak, now_ms);
+    pub(super) fn observe(&self, place: u32, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64) {
+        let sound = self.hot.failures.load(Relaxed) == 0;
+        self.traffic(place).observe(ns, now_ms, per_peak_tau, per_mean_tau, sound);
     }
 
     // === outcomes ===
@@ -419,17 +439,6 @@ impl UpstreamState {
     }
 }
 
-/// The new average of an old one and a number that came `age_ms` later.
-///
-/// - `per_tau`: one through the decay constant in milliseconds.
-fn mix(old: f64, new: f64, age_ms: i64, per_tau: f64) -> f64 {
-    // Requests that end in the same millisecond count as half a millisecond apart, or all but the first
-    // would have no weight at all.
-    #[allow(clippy::cast_precision_loss)]
-    let age = (age_ms as f64).max(0.5);
-    new + (old - new) * Decay::Rational.factor(age, per_tau)
-}
-
 impl Drop for UpstreamState {
     fn drop(&mut self) {
         if !self.is_calm() {
@@ -473,7 +482,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.state.count_out();
+        self.state.traffic(0).count_out();
     }
 }
 

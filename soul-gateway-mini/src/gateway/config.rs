@@ -286,7 +286,9 @@ impl GatewayConfig {
     }
 
     /// How upstreams are chosen, but for the ways, which the rules name.
-    pub(super) fn balance(&self) -> SetSettings {
+    ///
+    /// - `lanes`: how many choose.
+    pub(super) fn balance(&self, lanes: usize) -> SetSettings {
         // One refused connection is enough: there is hardly a doubt, and one request at a time finds out whether it is over.
         let outliers = (!self.suspect_for.is_zero()).then(|| OutlierDetector {
             consecutive_failures: 0,
@@ -301,6 +303,7 @@ impl GatewayConfig {
             choice: self.upstream_choice,
             outliers,
             panic_threshold: self.panic_threshold as f64 / 100.0,
+            parts: lanes,
             ..SetSettings::default()
         }
     }

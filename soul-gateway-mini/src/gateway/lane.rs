@@ -3,8 +3,8 @@
 //! A lane is a thread with a runtime of its own, a listener of its own at the common address, connections of its own to
 //! the upstreams, and a copy of its own of what says which configuration serves. A request stays in its lane from its
 //! first byte to its last, so nothing of it ever goes from core to core. What lanes have in common is read by all and
-//! written at a change of the configuration; and the number of requests in flight at an upstream, which `balance` needs
-//! to be one number.
+//! written at a change of the configuration. What they count, each counts in a part of its own, by the number that it enters
+//! with ([`parts`]).
 
 use std::{
     io,
@@ -17,6 +17,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, Cache};
+use soul_client::balance::parts;
 use tokio::{
     runtime::{Builder, Runtime},
     time::{MissedTickBehavior, interval},
@@ -26,7 +27,6 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 use super::{Requests, access::Lines, forward::Client};
 use crate::{
     clock::{Clock, Moment},
-    shard,
     sync::{CachedSnapshot, ConfigSync, Snapshot},
 };
 
@@ -190,7 +190,7 @@ impl Lane {
         let lane = Arc::clone(self);
         let logs = tracing::dispatcher::get_default(Clone::clone);
         thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
-            shard::enter(index);
+            parts::enter(index);
             tracing::dispatcher::with_default(&logs, || run(runtime, &lane, work, &cut));
             drop(owned);
         })?;

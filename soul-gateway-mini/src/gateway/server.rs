@@ -197,9 +197,9 @@ impl Gateway {
         reloads.swap("requests", &served, requests);
         reloads.swap("connections", &accepted, serving);
         reloads.add("choice of upstreams", {
-            let sync = sync.clone();
+            let (sync, lanes) = (sync.clone(), lanes.len());
             move |config| {
-                sync.balance_by(config.balance());
+                sync.balance_by(config.balance(lanes));
                 Ok(())
             }
         });
@@ -478,7 +478,8 @@ fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -
 }
 
 fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<ConfigSync, GatewayError> {
-    let options = SnapshotOptions { balance: config.balance(), invalids: config.invalid_entries };
+    let options =
+        SnapshotOptions { balance: config.balance(threads(config)), invalids: config.invalid_entries };
     let (background, stop) = (&tasks.background, tasks.stop.clone());
     let settings = config.sync.clone();
     Ok(match source {

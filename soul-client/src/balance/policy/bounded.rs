@@ -64,11 +64,12 @@ impl<H: HashPolicy> Policy for BoundedLoad<H> {
 
 impl Picker for BoundedPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
-        #[allow(clippy::cast_precision_loss)]
-        let all = members.group().in_flight() as f64 + 1.0;
+        let all = f64::from(members.group().in_flight_at(context.now_ms)) + 1.0;
         let has_room = |index: usize| {
             let bound = self.bounds.get(index).map_or(0.0, |bound| (bound * all).ceil());
-            members.state(index).is_some_and(|state| f64::from(state.in_flight()) + 1.0 <= bound)
+            members
+                .state(index)
+                .is_some_and(|state| f64::from(state.in_flight_at(context.now_ms)) + 1.0 <= bound)
         };
         let eligible = |index: usize| members.is_eligible(index, context);
         self.hashing

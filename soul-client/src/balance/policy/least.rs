@@ -39,8 +39,9 @@ impl Policy for LeastActive {
 }
 
 impl Policy for ShortestResponse {
-    fn build(&self, members: Members<'_>, _: &BuildContext<'_>) -> Box<dyn Picker> {
-        let measured = || members.up_states().map(|(_, state)| state.mean_ns()).filter(|&mean| mean > 0.0);
+    fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
+        let means = || members.up_states().map(|(_, state)| state.mean_ns(context.now_ms));
+        let measured = || means().filter(|&mean| mean > 0.0);
         #[allow(clippy::cast_precision_loss)]
         let typical_ns = measured().sum::<f64>() / measured().count().max(1) as f64;
         Box::new(LeastPicker { cost: Cost::Response { typical_ns: typical_ns.max(1.0) }, weighted: true })
@@ -61,16 +62,17 @@ enum Cost {
 }
 
 impl Cost {
-    fn of(self, state: &UpstreamState) -> f64 {
-        let Self::Response { typical_ns } = self else { return f64::from(state.in_flight()) };
-        let (mean, in_flight) = (state.mean_ns(), state.in_flight());
+    fn of(self, state: &UpstreamState, now_ms: i64) -> f64 {
+        let in_flight = state.in_flight_at(now_ms);
+        let Self::Response { typical_ns } = self else { return f64::from(in_flight) };
+        let mean = state.mean_ns(now_ms);
         // Until it is measured it gets one request at a time, and at once.
         if mean == 0.0 && in_flight == 0 && state.consecutive_failures() == 0 {
             return 0.0;
         }
         let mean = if mean > 0.0 { mean } else { typical_ns };
         // While it is failing by the peak, which has the penalty in it.
-        let expected = if state.consecutive_failures() > 0 { mean.max(state.peak_ns()) } else { mean };
+        let expected = if state.consecutive_failures() > 0 { mean.max(state.latest_peak_ns()) } else { mean };
         expected * f64::from(in_flight + 1)
     }
 }
@@ -87,7 +89,7 @@ impl Picker for LeastPicker {
             if !members.accepts(index, context) {
                 continue;
             }
-            let cost = self.cost.of(state);
+            let cost = self.cost.of(state, context.now_ms);
             if cost > least {
                 continue;
             }

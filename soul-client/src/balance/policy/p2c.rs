@@ -119,16 +119,16 @@ struct ShenYuLoad;
 
 impl Load for InFlightLoad {
     #[inline]
-    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> (f64, f64) {
-        (f64::from(state.in_flight()), 1.0)
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
+        (f64::from(state.in_flight_at(context.now_ms)), 1.0)
     }
 }
 
 impl Load for PeakLoad {
     #[inline]
     fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
-        let (peak, age) = state.peak_and_age(context.now_ms);
-        let in_flight = state.in_flight();
+        let (peak, age) = state.peak_and_age(context.now_ms, self.per_tau);
+        let in_flight = state.in_flight_at(context.now_ms);
         if peak > 0.0 {
             return (peak * f64::from(in_flight + 1), self.decay.divisor(age * self.per_tau));
         }
@@ -139,8 +139,9 @@ impl Load for PeakLoad {
 }
 
 impl Load for ShenYuLoad {
-    fn load(&self, state: &UpstreamState, _: &PickContext<'_>) -> (f64, f64) {
-        ((state.mean_ns() / 1e6 + 1.0).sqrt().floor() * f64::from(state.in_flight() + 1), 1.0)
+    fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
+        let (mean_ns, in_flight) = (state.mean_ns(context.now_ms), state.in_flight_at(context.now_ms));
+        ((mean_ns / 1e6 + 1.0).sqrt().floor() * f64::from(in_flight + 1), 1.0)
     }
 
     fn is_due(&self, state: &UpstreamState, context: &PickContext<'_>) -> bool {
@@ -168,8 +169,8 @@ impl Policy for PeakEwma {
         if count > 0.0 {
             // A newcomer begins near the mean of the others, until its first answer. Were it asked at once, every caller would
             // do so at the same time.
-            for (_, state) in members.up_states().filter(|(_, state)| state.peak_ns() == 0.0) {
-                state.set_peak(NEWCOMER * sum / count, context.now_ms);
+            for (_, state) in members.up_states().filter(|(_, state)| state.latest_peak_ns() == 0.0) {
+                state.set_peak(NEWCOMER * sum / count, context.now_ms, false);
             }
         }
         let load = PeakLoad { per_tau, seed_ns: nanos(self.seed), decay: self.decay };

@@ -51,11 +51,11 @@ const FLOOR_NS: f64 = 100_000.0;
 
 impl Policy for WeightedResponseTime {
     fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        let means = || members.up_states().map(|(_, state)| state.mean_ns());
+        let means = || members.up_states().map(|(_, state)| state.mean_ns(context.now_ms));
         let measured = || means().filter(|&mean| mean > 0.0);
         if measured().next().is_none() {
             return Box::new(TurnPicker {
-                turns: Turns::after(context.previous::<TurnPicker>().map(|p| &p.turns)),
+                turns: Turns::after(context.previous::<TurnPicker>().map(|p| &p.turns), members),
             });
         }
         #[allow(clippy::cast_precision_loss)]

@@ -24,16 +24,18 @@ struct AvailabilityPicker {
 }
 
 impl Policy for AvailabilityFiltering {
-    fn build(&self, _: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
+    fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
         let previous = context.previous::<AvailabilityPicker>().map(|p| &p.turns.turns);
-        let turns = TurnPicker { turns: Turns::after(previous) };
+        let turns = TurnPicker { turns: Turns::after(previous, members) };
         Box::new(AvailabilityPicker { turns, limit: self.limit.unwrap_or(u32::MAX) })
     }
 }
 
 impl Picker for AvailabilityPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
-        let has_room = |index: usize| members.state(index).is_some_and(|s| s.in_flight() < self.limit);
+        let now_ms = context.now_ms;
+        let has_room =
+            |index: usize| members.state(index).is_some_and(|s| s.in_flight_at(now_ms) < self.limit);
         let up = members.up();
         if self.limit != u32::MAX && !up.is_empty() {
             let start = self.turns.turns.next(up.len());
@@ -70,10 +72,10 @@ struct RetryPicker {
 }
 
 impl Policy for Retry {
-    fn build(&self, _: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
+    fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
         let previous = context.previous::<RetryPicker>().map(|p| &p.turns.turns);
         Box::new(RetryPicker {
-            turns: TurnPicker { turns: Turns::after(previous) },
+            turns: TurnPicker { turns: Turns::after(previous, members) },
             within_ms: millis(self.within),
         })
     }

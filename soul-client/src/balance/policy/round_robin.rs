@@ -14,7 +14,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 
-use super::{BuildContext, Picker, Policy};
+use super::{BuildContext, Picker, Policy, plain::Turns};
 use crate::balance::{
     context::PickContext,
     members::Members,
@@ -42,8 +42,8 @@ const DRAWS: usize = 4;
 pub struct SmoothWeightedRoundRobin;
 
 impl Policy for SmoothWeightedRoundRobin {
-    fn build(&self, _: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        Box::new(RoundRobinPicker::new(context.previous()))
+    fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
+        Box::new(RoundRobinPicker::new(context.previous(), members.parts()))
     }
 
     fn heeds_warmup(&self) -> bool {
@@ -56,10 +56,13 @@ impl Policy for SmoothWeightedRoundRobin {
 pub(in crate::balance) struct RoundRobinPicker {
     counters: Arc<Mutex<RoundRobin>>,
     plan: ArcSwapOption<Plan>,
+    /// Where requests count in parts: each goes through the order of the plan by itself, from wherever it is.
+    turns: Option<Turns>,
 }
 
 impl RoundRobinPicker {
-    pub(in crate::balance) fn new(previous: Option<&Self>) -> Self {
+    /// - `parts`: in how many requests count.
+    pub(in crate::balance) fn new(previous: Option<&Self>, parts: u32) -> Self {
         let counters = previous.map(|previous| Arc::clone(&previous.counters)).unwrap_or_default();
         {
             let mut counters = locked(&counters);
@@ -68,7 +71,9 @@ impl RoundRobinPicker {
             }
             counters.keep_lists(LISTS);
         }
-        Self { counters, plan: ArcSwapOption::empty() }
+        let before = previous.and_then(|previous| previous.turns.as_ref());
+        let turns = (parts > 1).then(|| Turns::of_parts(before, parts));
+        Self { counters, plan: ArcSwapOption::empty(), turns }
     }
 
     /// One choice after the other, by the counters; makes the next plan if it can.
@@ -77,16 +82,16 @@ impl RoundRobinPicker {
         let mut counters = locked(&self.counters);
         if let Some(plan) = self.plan.load_full() {
             // Another request may have made it while this one waited.
-            if let Some(chosen) = plan.pick(members, context) {
+            if let Some(chosen) = plan.pick(members, context, self.turns.as_ref()) {
                 return chosen;
             }
             self.plan.store(None);
             plan.settle(&mut counters);
         }
-        if let Some(plan) = Plan::new(&counters, members, context.now_ms) {
+        if let Some(plan) = Plan::new(&counters, members, context.now_ms, self.turns.is_some()) {
             let plan = Arc::new(plan);
             self.plan.store(Some(Arc::clone(&plan)));
-            if let Some(chosen) = plan.pick(members, context) {
+            if let Some(chosen) = plan.pick(members, context, self.turns.as_ref()) {
                 return chosen;
             }
         }
@@ -102,7 +107,7 @@ impl RoundRobinPicker {
 impl Picker for RoundRobinPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         let plan = self.plan.load();
-        let chosen = plan.as_ref().and_then(|plan| plan.pick(members, context));
+        let chosen = plan.as_ref().and_then(|plan| plan.pick(members, context, self.turns.as_ref()));
         chosen.unwrap_or_else(|| self.pick_by_counters(members, context))
     }
 }
@@ -146,6 +151,8 @@ struct Plan {
     order: Box<[u32]>,
     /// Whether the order begins again after its end.
     repeats: bool,
+    /// Whether each part goes through it by itself, so that the counters cannot go on where they were.
+    parted: bool,
     position: Position,
 }
 
@@ -169,7 +176,7 @@ struct Position {
 
 impl Plan {
     /// `None` if a weight is about to change, the sum does not fit, a url occurs twice or it would take too long.
-    fn new(counters: &RoundRobin, members: Members<'_>, now_ms: i64) -> Option<Self> {
+    fn new(counters: &RoundRobin, members: Members<'_>, now_ms: i64, parted: bool) -> Option<Self> {
         let changes = members.group().changes();
         if members.is_panic() {
             return None;
@@ -184,7 +191,8 @@ impl Plan {
         }
         let total = turns().map(|turn| i64::from(turn.weight)).sum();
         i32::try_from(total).ok()?;
-        let starts = counters.currents(&list, turns());
+        // An order that begins at 0 repeats itself, from wherever a part goes through it.
+        let starts = if parted { turns().map(|_| 0).collect() } else { counters.currents(&list, turns()) };
         let candidate = |(((member, _), turn), start): (((usize, &Upstream), Turn<'_>), i64)| Candidate {
             member,
             url: turn.url.into(),
@@ -204,24 +212,32 @@ impl Plan {
             total,
             order,
             repeats,
+            parted,
             position: Position { taken: AtomicUsize::new(0), last_ms: AtomicI64::new(now_ms) },
         })
     }
 
     /// The next choice; `None` if the plan no longer holds, `Some(None)` if all were tried.
-    fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<Option<usize>> {
+    ///
+    /// - `turns`: where requests count in parts.
+    fn pick(
+        &self,
+        members: Members<'_>,
+        context: &PickContext<'_>,
+        turns: Option<&Turns>,
+    ) -> Option<Option<usize>> {
         let holds = self.changes == members.group().changes()
             && self.from_ms <= context.now_ms
             && context.now_ms <= self.until_ms;
         if !holds {
             return None;
         }
-        if self.position.last_ms.load(Relaxed) != context.now_ms {
+        if turns.is_none() && self.position.last_ms.load(Relaxed) != context.now_ms {
             self.position.last_ms.store(context.now_ms, Relaxed);
         }
         let mut place = 0;
         for _ in 0..DRAWS {
-            let taken = self.position.taken.fetch_add(1, Relaxed);
+            let taken = turns.map_or_else(|| self.position.taken.fetch_add(1, Relaxed), Turns::take);
             place = if self.repeats { taken % self.order.len() } else { taken };
             let member = self.member(*self.order.get(place)?)?;
             if members.is_eligible(member, context) {
@@ -241,7 +257,7 @@ impl Plan {
     /// Brings the counters to where the choices made by this plan would have brought them.
     fn settle(&self, counters: &mut RoundRobin) {
         // One candidate is chosen without counting.
-        if self.candidates.len() < 2 {
+        if self.candidates.len() < 2 || self.parted {
             return;
         }
         let taken = self.position.taken.load(Relaxed);

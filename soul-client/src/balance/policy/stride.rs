@@ -34,7 +34,7 @@ enum Weights {
 
 impl Policy for WeightedRoundRobin {
     fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        let turns = Turns::after(context.previous::<StridePicker>().map(|p| &p.turns));
+        let turns = Turns::after(context.previous::<StridePicker>().map(|p| &p.turns), members);
         let weights = members.up_upstreams().map(|u| share(u.weight()));
         Box::new(StridePicker { turns, weights: Weights::new(weights) })
     }

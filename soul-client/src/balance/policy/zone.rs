@@ -56,7 +56,7 @@ struct ZonePicker {
 
 impl Policy for ZoneAvoidance {
     fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        let turns = Turns::after(context.previous::<ZonePicker>().map(|p| &p.turns));
+        let turns = Turns::after(context.previous::<ZonePicker>().map(|p| &p.turns), members);
         let avoided = self.avoided(members, context);
         let zone_of = |index: u32| members.get(index as usize).and_then(|m| m.upstream().zone());
         let indexes =

@@ -5,6 +5,7 @@ mod hashing;
 mod health;
 mod names;
 mod order;
+mod parts;
 mod prefer;
 mod set;
 mod shares;

@@ -186,7 +186,7 @@ fn by_key_one_owner_until_it_is_full() {
         // 1.25 times the mean of 100, and one request.
         assert_eq!(most, if bounded { 125 } else { 800 }, "{name}");
         drop(held);
-        assert_eq!(balancer.snapshot().members().group().in_flight(), 0);
+        assert_eq!(balancer.snapshot().members().group().in_flight_at(NOW), 0);
         let owners: Vec<_> = (0..3).map(|_| number(&balancer.choose(&context).unwrap())).collect();
         assert!(owners.iter().all(|owner| *owner == owners[0]), "{name}");
     }

@@ -71,7 +71,7 @@ fn a_request_given_up_is_counted_out_and_records_nothing() {
                 "{name}"
             );
         }
-        assert_eq!(balancer.snapshot().members().group().in_flight(), 0);
+        assert_eq!(balancer.snapshot().members().group().in_flight_at(NOW), 0);
     }
 }
 

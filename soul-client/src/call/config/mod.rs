@@ -421,6 +421,7 @@ impl Effective {
             slow_start: self.slow_start,
             tried_again: self.tried_again,
             prefer: balance::Prefer::default(),
+            parts: 1,
         }
     }
 

@@ -1,0 +1,328 @@
+//! What requests write at an upstream: how many there are, and how long they take. In one place, or in a part for each thread.
+
+use std::sync::atomic::{
+    AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+
+use super::{
+    parts::{self, Parts},
+    policy::Decay,
+};
+
+/// Enough for sixteen million requests in flight at one upstream.
+const IN_FLIGHT_BITS: u32 = 24;
+
+/// One through the decay constant of response times, in milliseconds, for whoever has none of its own.
+pub(super) const PER_TAU: f64 = 1e-4;
+
+/// Written by every request, from the choice to the end.
+///
+/// Reads and writes are relaxed: a choice may be a moment late, never torn but for a response time and its age, which
+/// are two numbers and may for one choice be those of two requests.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    /// Requests in flight in the lower [`IN_FLIGHT_BITS`] bits, requests so far above them: one step counts both.
+    requests: AtomicU64,
+    /// Peak-sensitive average of the response time, nanoseconds, bits of an `f64`; 0.0 is unmeasured.
+    peak_ns: AtomicU64,
+    /// When that was.
+    peak_at_ms: AtomicI64,
+    /// Decaying mean of the response time, as the peak.
+    mean_ns: AtomicU64,
+    mean_at_ms: AtomicI64,
+}
+
+impl Traffic {
+    #[inline]
+    pub(super) fn count_in(&self) {
+        self.requests.fetch_add((1 << IN_FLIGHT_BITS) + 1, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn count_out(&self) {
+        self.requests.fetch_sub(1, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn in_flight(&self) -> u32 {
+        #[allow(clippy::cast_possible_truncation)]
+        let requests = self.requests.load(Relaxed) as u32;
+        requests & ((1 << IN_FLIGHT_BITS) - 1)
+    }
+
+    /// Wraps after 2^40.
+    pub(super) fn picks(&self) -> u64 {
+        self.requests.load(Relaxed) >> IN_FLIGHT_BITS
+    }
+
+    /// 0 before the first.
+    #[inline]
+    pub(super) fn peak_ns(&self) -> f64 {
+        f64::from_bits(self.peak_ns.load(Relaxed))
+    }
+
+    /// The peak-sensitive average and its age in milliseconds.
+    #[inline]
+    pub(super) fn peak_and_age(&self, now_ms: i64) -> (f64, f64) {
+        (self.peak_ns(), age(now_ms, &self.peak_at_ms))
+    }
+
+    #[inline]
+    pub(super) fn set_peak(&self, ns: f64, now_ms: i64) {
+        self.peak_ns.store(ns.to_bits(), Relaxed);
+        self.peak_at_ms.store(now_ms, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn mean_ns(&self) -> f64 {
+        f64::from_bits(self.mean_ns.load(Relaxed))
+    }
+
+    /// A response time enters both averages.
+    ///
+    /// - `sound`: whether nothing failed since the last success.
+    #[inline]
+    pub(super) fn observe(&self, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64, sound: bool) {
+        let mean = self.mean_ns();
+        if mean == 0.0 && sound {
+            // What was there is an estimate.
+            self.set_peak(ns, now_ms);
+        } else {
+            self.observe_peak(ns, now_ms, per_peak_tau);
+        }
+        let age = now_ms.wrapping_sub(self.mean_at_ms.load(Relaxed));
+        let mean = if mean == 0.0 { ns } else { mix(mean, ns, age, per_mean_tau) };
+        self.mean_ns.store(mean.to_bits(), Relaxed);
+        self.mean_at_ms.store(now_ms, Relaxed);
+    }
+
+    /// A response time enters the peak-sensitive average only.
+    #[inline]
+    pub(super) fn observe_peak(&self, ns: f64, now_ms: i64, per_tau: f64) {
+        let peak = self.peak_ns();
+        let age = now_ms.wrapping_sub(self.peak_at_ms.load(Relaxed));
+        let peak = if ns > peak { ns } else { mix(peak, ns, age, per_tau) };
+        self.set_peak(peak, now_ms);
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_picks(&self, picks: u64) {
+        self.requests.store(picks << IN_FLIGHT_BITS, Relaxed);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)]
+#[inline]
+fn age(now_ms: i64, at_ms: &AtomicI64) -> f64 {
+    now_ms.wrapping_sub(at_ms.load(Relaxed)).max(0) as f64
+}
+
+/// The new average of an old one and a number that came `age_ms` later.
+///
+/// - `per_tau`: one through the decay constant in milliseconds.
+fn mix(old: f64, new: f64, age_ms: i64, per_tau: f64) -> f64 {
+    // Requests that end in the same millisecond count as half a millisecond apart, or all but the first
+    // would have no weight at all.
+    #[allow(clippy::cast_precision_loss)]
+    let age = (age_ms as f64).max(0.5);
+    new + (old - new) * Decay::Rational.factor(age, per_tau)
+}
+
+/// What the requests of one thread write, and what it knows of the others': one cache line, which no other thread writes.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Part {
+    pub(super) traffic: Traffic,
+    others: Others,
+}
+
+/// What a thread knows of all parts, as it was when it last looked.
+#[derive(Debug, Default)]
+struct Others {
+    /// In all parts but its own.
+    in_flight: AtomicU32,
+    /// Of all parts, bits of an `f32`.
+    peak_ns: AtomicU32,
+    mean_ns: AtomicU32,
+    /// The millisecond when it looked: its lower bits, and one more bit, so that 0 is never.
+    seen: AtomicU32,
+}
+
+/// All that was written of one upstream.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'t> {
+    /// By whoever has no part of its own.
+    pub(super) shared: &'t Traffic,
+    pub(super) parts: &'t Parts<Part>,
+}
+
+/// What a choice goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Seen {
+    pub(super) in_flight: u32,
+    /// Decayed to the moment; 0 if nothing was measured.
+    pub(super) peak_ns: f64,
+    pub(super) mean_ns: f64,
+}
+
+impl<'t> Whole<'t> {
+    fn all(self) -> impl Iterator<Item = &'t Traffic> {
+        self.parts.all().map(|part| &part.traffic).chain([self.shared])
+    }
+
+    /// Requests in flight. Of two threads that each count a request in and then ask, at least one sees both.
+    pub(super) fn in_flight(self) -> u32 {
+        // What this thread counted before comes first for all threads, and then what the others have.
+        fence(SeqCst);
+        self.all().fold(0, |sum, traffic| sum.wrapping_add(traffic.in_flight()))
+    }
+
+    /// Wraps after 2^40.
+    pub(super) fn picks(self) -> u64 {
+        let sum = self.all().fold(0_u64, |sum, traffic| sum.wrapping_add(traffic.picks()));
+        sum & ((1 << (u64::BITS - IN_FLIGHT_BITS)) - 1)
+    }
+
+    /// All parts as they are now. Of peaks the highest counts, as of one after the other; of means each as much as it is fresh.
+    pub(super) fn seen(self, now_ms: i64, per_tau: f64) -> Seen {
+        let mut seen = Seen { in_flight: self.in_flight(), ..Seen::default() };
+        let mut weights = 0.0;
+        let decayed = |traffic: &Traffic| {
+            let (peak, age) = traffic.peak_and_age(now_ms);
+            peak * Decay::Rational.factor(age, per_tau)
+        };
+        for traffic in self.all() {
+            let mean = traffic.mean_ns();
+            // Where nothing was measured but something stands, it is an estimate, if everybody has it.
+            if mean > 0.0 || !std::ptr::eq(traffic, self.shared) {
+                seen.peak_ns = seen.peak_ns.max(decayed(traffic));
+            }
+            if mean > 0.0 {
+                let weight = Decay::Rational.factor(age(now_ms, &traffic.mean_at_ms), per_tau);
+                seen.mean_ns += mean * weight;
+                weights += weight;
+            }
+        }
+        if seen.peak_ns == 0.0 {
+            seen.peak_ns = decayed(self.shared);
+        }
+        if weights > 0.0 {
+            seen.mean_ns /= weights;
+        }
+        seen
+    }
+
+    /// The same as this thread knows it: what its own requests wrote as it is, and of the others at most a millisecond old, so that it
+    /// seldom reads what others write.
+    pub(super) fn known(self, now_ms: i64, per_tau: f64) -> Seen {
+        match self.parts.get(parts::own()) {
+            Some(part) => part.known(self, now_ms, per_tau),
+            // It never sent a request there, so there is nothing to remember it by either.
+            None => self.seen(now_ms, per_tau),
+        }
+    }
+
+    /// The highest response time lately, whenever that was.
+    pub(super) fn latest(self) -> Seen {
+        let at = |traffic: &Traffic| traffic.peak_at_ms.load(Relaxed).max(traffic.mean_at_ms.load(Relaxed));
+        self.seen(self.all().map(at).max().unwrap_or_default(), PER_TAU)
+    }
+
+    /// Sets the peak for all, whatever was measured.
+    pub(super) fn set_peak(self, ns: f64, now_ms: i64) {
+        self.all().for_each(|traffic| traffic.set_peak(ns, now_ms));
+    }
+}
+
+impl Part {
+    fn known(&self, whole: Whole<'_>, now_ms: i64, per_tau: f64) -> Seen {
+        let others = &self.others;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let this_ms = now_ms as u32 | 1 << (u32::BITS - 1);
+        if others.seen.load(Relaxed) != this_ms {
+            self.look(whole, now_ms, per_tau);
+            others.seen.store(this_ms, Relaxed);
+        }
+        let of = |ns: &AtomicU32| f64::from(f32::from_bits(ns.load(Relaxed)));
+        let (peak, age) = self.traffic.peak_and_age(now_ms);
+        Seen {
+            in_flight: others.in_flight.load(Relaxed).wrapping_add(self.traffic.in_flight()),
+            peak_ns: of(&others.peak_ns).max(peak * Decay::Rational.factor(age, per_tau)),
+            mean_ns: of(&others.mean_ns),
+        }
+    }
+
+    #[cold]
+    fn look(&self, whole: Whole<'_>, now_ms: i64, per_tau: f64) {
+        let seen = whole.seen(now_ms, per_tau);
+        #[allow(clippy::cast_possible_truncation)]
+        let bits = |ns: f64| (ns as f32).to_bits();
+        self.others.in_flight.store(seen.in_flight.wrapping_sub(self.traffic.in_flight()), Relaxed);
+        self.others.peak_ns.store(bits(seen.peak_ns), Relaxed);
+        self.others.mean_ns.store(bits(seen.mean_ns), Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parted(count: usize) -> (Traffic, Parts<Part>) {
+        let parts = Parts::default();
+        for index in 0..count {
+            parts.get_or_init(index, count, Part::default);
+        }
+        (Traffic::default(), parts)
+    }
+
+    #[test]
+    fn the_parts_are_summed_and_the_peak_is_the_highest() {
+        let (shared, parts) = parted(3);
+        let whole = Whole { shared: &shared, parts: &parts };
+        shared.set_peak(9e6, 1_000);
+        assert_eq!(whole.seen(1_000, PER_TAU), Seen { in_flight: 0, peak_ns: 9e6, mean_ns: 0.0 });
+        let [a, b] = [0, 2].map(|index| &parts.get(index).unwrap().traffic);
+        a.count_in();
+        a.count_in();
+        b.count_in();
+        shared.count_in();
+        a.count_out();
+        a.observe(2e6, 1_000, PER_TAU, PER_TAU, true);
+        b.observe(4e6, 1_000, PER_TAU, PER_TAU, true);
+        // What was an estimate is none any more.
+        assert_eq!(whole.seen(1_000, PER_TAU), Seen { in_flight: 3, peak_ns: 4e6, mean_ns: 3e6 });
+        assert_eq!((whole.in_flight(), whole.picks()), (3, 4));
+        // Who was silent for long counts little.
+        a.observe(2e6, 61_000, PER_TAU, PER_TAU, true);
+        let seen = whole.seen(61_000, PER_TAU);
+        assert!(seen.mean_ns < 2.1e6 && seen.peak_ns < 2.1e6, "{seen:?}");
+        assert!(whole.latest().peak_ns < 2.1e6);
+        whole.set_peak(1e6, 61_000);
+        assert_eq!(whole.seen(61_000, PER_TAU).peak_ns, 1e6);
+    }
+
+    #[test]
+    fn a_thread_knows_its_own_at_once_and_the_others_a_millisecond_later() {
+        let (shared, parts) = parted(2);
+        let whole = Whole { shared: &shared, parts: &parts };
+        let [mine, other] = [0, 1].map(|index| &parts.get(index).unwrap().traffic);
+        assert_eq!(whole.known(0, PER_TAU).in_flight, 0);
+        mine.count_in();
+        other.count_in();
+        other.observe(5e6, 0, PER_TAU, PER_TAU, true);
+        assert_eq!(whole.known(0, PER_TAU), Seen { in_flight: 1, peak_ns: 0.0, mean_ns: 0.0 });
+        let known = whole.known(1, PER_TAU);
+        assert_eq!((known.in_flight, known.mean_ns), (2, 5e6));
+        mine.observe(50e6, 1, PER_TAU, PER_TAU, true);
+        assert_eq!(whole.known(1, PER_TAU).peak_ns, 50e6);
+        mine.count_out();
+        assert_eq!(whole.known(1, PER_TAU).in_flight, 1);
+    }
+
+    #[test]
+    fn what_a_thread_writes_is_one_line_of_its_own() {
+        assert_eq!((size_of::<Part>(), align_of::<Part>()), (64, 64));
+    }
+}
