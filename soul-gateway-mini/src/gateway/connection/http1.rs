@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::{
     Caller, Serving, Watch,
     ending::{Ending, Sending},
+    interim::{Interims, Telling},
 };
 use crate::{
     causes::chain,
@@ -21,13 +22,16 @@ use crate::{
 };
 
 /// Serves it to its end, and the tunnel that it may become.
-pub(super) async fn serve<S>(stream: S, caller: &Caller, serving: &Serving, mut watch: Watch<'_, '_>)
+pub(super) async fn serve<S>(stream: S, mut caller: Caller, serving: &Serving, mut watch: Watch<'_, '_>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let interims = Arc::<Interims>::default();
+    caller.interims = Some(Arc::clone(&interims));
+    let caller = &caller;
     let asked = Asked::default();
     let (asked, sending) = (&asked, Sending::default());
-    let stream = Ending::new(stream, Arc::clone(&caller.alarm), sending.clone());
+    let stream = Ending::new(Telling::new(stream, interims), Arc::clone(&caller.alarm), sending.clone());
     let io = TokioIo::new(Patience::new(stream, serving.body_idle_timeout));
     let service = service_fn(move |request: Request<Incoming>| {
         asked.note();

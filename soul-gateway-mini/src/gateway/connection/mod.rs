@@ -6,6 +6,7 @@
 mod ending;
 mod http1;
 mod http2;
+mod interim;
 mod opening;
 
 use std::{
@@ -24,6 +25,7 @@ use tokio::{
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
+pub(super) use self::interim::Interims;
 use self::opening::{Begun, Speaks};
 use super::{
     GatewayConfig,
@@ -131,6 +133,8 @@ pub(super) struct Caller {
     pub(super) secure: bool,
     pub(super) lane: Arc<Lane>,
     pub(super) alarm: Arc<Alarm>,
+    /// What it can be told besides its answers; `None` where that is nothing.
+    pub(super) interims: Option<Arc<Interims>>,
     header_read_timeout: Duration,
     request_timeout: Duration,
     /// What the connection becomes after the answer at hand.
@@ -144,6 +148,7 @@ impl Caller {
             secure: serving.tls.is_some(),
             lane,
             alarm: Arc::new(Alarm::new()),
+            interims: None,
             header_read_timeout: serving.header_read_timeout,
             request_timeout: serving.request_timeout,
             tunnel: Mutex::default(),
@@ -156,6 +161,7 @@ impl Caller {
             peer: self.peer.clone(),
             lane: Arc::clone(&self.lane),
             alarm: Arc::new(Alarm::new()),
+            interims: None,
             tunnel: Mutex::default(),
             ..*self
         }
@@ -249,7 +255,7 @@ async fn plain(stream: TcpStream, caller: Caller, serving: &Serving) {
         (Some((stream, Speaks::Http2)), Some(limits)) => {
             Box::pin(http2::serve(stream, caller, limits, watch)).await;
         }
-        (Some((stream, _)), _) => http1::serve(stream, &caller, serving, watch).await,
+        (Some((stream, _)), _) => http1::serve(stream, caller, serving, watch).await,
         (None, _) => {}
     }
 }
@@ -263,6 +269,6 @@ async fn secure(stream: TcpStream, caller: Caller, serving: &Serving) {
         Some(limits) if stream.get_ref().1.alpn_protocol() == Some(HTTP_2) => {
             http2::serve(stream, caller, limits, watch).await;
         }
-        _ => http1::serve(stream, &caller, serving, watch).await,
+        _ => http1::serve(stream, caller, serving, watch).await,
     }
 }

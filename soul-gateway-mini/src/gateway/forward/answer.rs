@@ -15,6 +15,7 @@ use hyper::ext::ReasonPhrase;
 use super::{
     framing::{self, Framing},
     headers::Role,
+    interim::Interim,
 };
 
 /// Header lines an upstream may answer with.
@@ -68,12 +69,12 @@ pub(in crate::gateway) enum Unreadable {
 }
 
 /// What the beginning of `input` is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// More has to come.
     Partial,
     /// An interim answer, taken out of `input`; another one follows.
-    Interim,
+    Interim(Interim),
     /// The answer, taken out of `input`.
     Final,
 }
@@ -106,8 +107,10 @@ pub(super) fn parse(
     let status = answer.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Unreadable::NotHttp)?;
     head.switches = status == StatusCode::SWITCHING_PROTOCOLS;
     if status.is_informational() && !head.switches {
+        let fields: Vec<_> = answer.headers.iter().map(|field| (field.name, field.value)).collect();
+        let interim = Interim::new(status, answer.reason, &fields);
         drop(input.split_to(length));
-        return Ok(Parsed::Interim);
+        return Ok(Parsed::Interim(interim));
     }
     head.status = status;
     let reason = answer.reason.filter(|r| !r.is_empty() && Some(*r) != status.canonical_reason());
@@ -345,9 +348,10 @@ mod tests {
     }
 
     #[test]
-    fn interim_answers_are_passed_over() {
+    fn interim_answers_are_taken_out_of_the_way() {
         let mut input = BytesMut::from("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 2");
         let mut next = || parse(&mut input, &Method::GET, &mut Vec::new(), &mut Head::default()).unwrap();
-        assert_eq!((next(), next()), (Parsed::Interim, Parsed::Partial));
+        assert!(matches!(next(), Parsed::Interim(Interim { status: StatusCode::EARLY_HINTS, .. })));
+        assert_eq!(next(), Parsed::Partial);
     }
 }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     answer::{self, Head, Parsed, Unreadable},
+    interim::Listener,
     link::Link,
     upload::{Awaited, CallerFault, PushError, Upload},
 };
@@ -52,11 +53,14 @@ pub(super) struct Times<'a> {
 }
 
 /// Sends what was written into the link and the body, and reads the head of the answer into `head`.
+///
+/// - `listener`: who is told of interim answers.
 pub(super) async fn exchange(
     link: &mut Link,
     method: &Method,
     upload: &mut Option<Box<Upload>>,
     times: Times<'_>,
+    listener: Option<Listener<'_>>,
     head: &mut Head,
 ) -> Result<(), SendError> {
     times.alarm.set(times.deadline);
@@ -65,6 +69,7 @@ pub(super) async fn exchange(
         method,
         upload,
         times,
+        listener,
         head,
         pushing: true,
         broken: None,
@@ -81,6 +86,7 @@ struct Exchange<'a> {
     method: &'a Method,
     upload: &'a mut Option<Box<Upload>>,
     times: Times<'a>,
+    listener: Option<Listener<'a>>,
     head: &'a mut Head,
     /// Whether part of the request is still to be written.
     pushing: bool,
@@ -146,8 +152,11 @@ impl Exchange<'_> {
                 let parsed = answer::parse(input, self.method, lines, self.head);
                 match parsed.map_err(SendError::Unreadable)? {
                     Parsed::Final => return Poll::Ready(Ok(Pulled::Head)),
-                    Parsed::Interim => {
+                    Parsed::Interim(interim) => {
                         self.looked = 0;
+                        if let Some(listener) = &mut self.listener {
+                            listener.tell(&interim);
+                        }
                         if let Some(upload) = self.upload.as_mut().filter(|u| u.awaits() == Awaited::Continue)
                         {
                             upload.release();

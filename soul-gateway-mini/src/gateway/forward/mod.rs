@@ -7,6 +7,7 @@ mod exchange;
 mod framing;
 mod headers;
 mod http2;
+mod interim;
 mod link;
 mod names;
 mod pool;
@@ -39,6 +40,7 @@ use body::Downloading;
 use client::{ConnectError, Fresh, Lease};
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
+use interim::Listener;
 use pool::Limits;
 use send::Failure;
 use upload::Upload;
@@ -221,8 +223,9 @@ impl<'r> Sending<'r> {
             let least = self.forwarder.least_upload;
             let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
             let mut head = Head { headers: spare::map(), ..Head::default() };
-            let exchanged =
-                exchange(&mut lease.link, &self.head.method, &mut self.upload, times, &mut head).await;
+            let listener = listener(self.caller, self.head, &self.said);
+            let (link, method) = (&mut lease.link, &self.head.method);
+            let exchanged = exchange(link, method, &mut self.upload, times, listener, &mut head).await;
             let cause = match exchanged {
                 Ok(()) => {
                     let now = self.caller.lane.now();
@@ -347,6 +350,11 @@ impl<'r> Sending<'r> {
         };
         Failure { refusal, elsewhere: true }
     }
+}
+
+/// Who is told of interim answers, if anybody.
+fn listener<'c>(caller: &'c Caller, head: &request::Parts, said: &Said<'_>) -> Option<Listener<'c>> {
+    Listener::new(caller.interims.as_deref(), head, said.expects_continue)
 }
 
 fn not_answered(address: &Arc<str>, cause: SendError, timeout: Duration) -> Refusal {

@@ -24,12 +24,6 @@ async fn answers_in_every_framing_leave_both_connections_usable() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "", 1),
         ("HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", "ok", 1),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;x=y\r\no\r\n01\r\nk\r\n0\r\n\r\n", "ok", 1),
-        ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok", 1),
-        (
-            "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-            "ok",
-            1,
-        ),
         ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", "ok", 1),
         ("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", "ok", 3),
         ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", "ok", 3),

@@ -28,7 +28,9 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) async fn connect(gateway: SocketAddr) -> Self {
-        Self::over(within(TcpStream::connect(gateway)).await.unwrap(), &client::Builder::new()).await
+        let stream = within(TcpStream::connect(gateway)).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self::over(stream, &client::Builder::new()).await
     }
 
     pub(super) async fn over<S>(stream: S, builder: &client::Builder) -> Self

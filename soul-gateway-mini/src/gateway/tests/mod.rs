@@ -10,6 +10,7 @@ mod hops;
 mod http2;
 mod http2_disguises;
 mod http2_floods;
+mod interims;
 mod leaving;
 mod life;
 mod load;

@@ -137,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Some(Message { start, headers: headers.collect(), ..Message::default() })
     }
 
-    async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+    pub(super) async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.unread.len() < length {
             if !self.more().await {
                 return None;

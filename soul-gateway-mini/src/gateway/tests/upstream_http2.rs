@@ -81,6 +81,8 @@ impl Peer {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, SeqCst);
+                // Else each window full of a large body waits for the other side's late acknowledgement.
+                stream.set_nodelay(true).unwrap();
                 let (answer, acceptor) = (answer.clone(), acceptor.clone());
                 open.spawn(async move {
                     match acceptor {
@@ -97,7 +99,7 @@ impl Peer {
         self.connections.load(SeqCst)
     }
 
-    async fn behind(&self, timeout_ms: u32) -> Running {
+    pub(super) async fn behind(&self, timeout_ms: u32) -> Running {
         Running::with(config(), &spoken("h2c://", self.address, timeout_ms)).await
     }
 }
@@ -134,7 +136,7 @@ pub(super) async fn read(mut body: RecvStream) -> (Vec<u8>, Option<HeaderMap>) {
 }
 
 /// Sends bytes as the other side takes them.
-async fn send(stream: &mut h2::SendStream<Bytes>, mut bytes: Bytes) {
+pub(super) async fn send(stream: &mut h2::SendStream<Bytes>, mut bytes: Bytes) {
     while !bytes.is_empty() {
         stream.reserve_capacity(bytes.len());
         let Some(Ok(room)) = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await else { return };

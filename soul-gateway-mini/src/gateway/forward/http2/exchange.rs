@@ -16,6 +16,7 @@ use http::{Request, Response};
 use super::{
     super::{
         exchange::{SendError, Times, Watching},
+        interim::{Interim, Listener},
         upload::{Awaited, Piece, PushError, Upload},
     },
     UnderWay, broken,
@@ -54,14 +55,17 @@ impl Failed {
 
 /// Sends a request and its body, and gives the head of the answer; also what is left to do about the body, if the answer came
 /// before its end.
+///
+/// - `listener`: who is told of interim answers.
 pub(super) async fn exchange(
     under_way: &UnderWay,
     request: Request<()>,
     upload: &mut Option<Box<Upload>>,
     times: Times<'_>,
+    listener: Option<Listener<'_>>,
 ) -> Result<(Response<RecvStream>, Option<Pushing>), Failed> {
     times.alarm.set(times.deadline);
-    let outcome = run(under_way.sender(), request, upload, times).await;
+    let outcome = run(under_way.sender(), request, upload, times, listener).await;
     times.alarm.clear();
     outcome
 }
@@ -71,6 +75,7 @@ async fn run(
     request: Request<()>,
     upload: &mut Option<Box<Upload>>,
     times: Times<'_>,
+    listener: Option<Listener<'_>>,
 ) -> Result<(Response<RecvStream>, Option<Pushing>), Failed> {
     poll_fn(|cx| match sender.poll_ready(cx) {
         Poll::Ready(ready) => Poll::Ready(ready.map_err(|error| SendError::Broken(broken(error)))),
@@ -84,7 +89,7 @@ async fn run(
         .map_err(|error| Failed::before(SendError::Broken(broken(error))))?;
     let pushing = upload.as_mut().map(|upload| Pushing::new(stream, upload));
     let mut exchange =
-        Exchange { answer, pushing, upload, times, watching: Watching::default(), broken: None };
+        Exchange { answer, pushing, upload, times, listener, watching: Watching::default(), broken: None };
     let response = poll_fn(|cx| exchange.poll(cx)).await?;
     let pushing = exchange.pushing.take();
     Ok((response, pushing))
@@ -96,6 +101,7 @@ struct Exchange<'a> {
     pushing: Option<Pushing>,
     upload: &'a mut Option<Box<Upload>>,
     times: Times<'a>,
+    listener: Option<Listener<'a>>,
     watching: Watching,
     /// Why the upstream took no more of the request. It may have answered all the same.
     broken: Option<io::Error>,
@@ -114,6 +120,11 @@ impl Exchange<'_> {
                     (self.pushing, self.broken) = (None, Some(error));
                 }
             }
+        }
+        while let Some(listener) = &mut self.listener
+            && let Poll::Ready(Some(Ok(interim))) = self.answer.poll_informational(cx)
+        {
+            listener.tell(&Interim::of_http2(interim.status(), interim.headers()));
         }
         match std::pin::Pin::new(&mut self.answer).poll(cx) {
             Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),

@@ -18,7 +18,8 @@ pub(super) use body::Streaming;
 pub(super) use connections::{Connections, UnderWay, open};
 
 use super::{
-    AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, headers::Role, not_answered,
+    AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, headers::Role, listener,
+    not_answered,
 };
 use crate::{
     clock::Moment,
@@ -67,8 +68,9 @@ impl Sending<'_> {
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
             let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
+            let listener = listener(self.caller, self.head, &self.said);
             let exchange::Failed { cause, unsent, is_of_stream } =
-                match exchange::exchange(&under_way, request, &mut self.upload, times).await {
+                match exchange::exchange(&under_way, request, &mut self.upload, times, listener).await {
                     Ok((response, pushing)) => {
                         let now = self.caller.lane.now();
                         *answered = Some(now);
