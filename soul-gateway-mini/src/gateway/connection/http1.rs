@@ -62,6 +62,7 @@ where
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
             return Poll::Ready(ended);
         }
+        caller.unsent.push(cx);
         watch.timer.arm(cx);
         Poll::Pending
     });

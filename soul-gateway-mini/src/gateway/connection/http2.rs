@@ -252,6 +252,7 @@ impl Stream {
             if exchange.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
             }
+            self.caller.unsent.push(cx);
             // There is something to write, and nobody waits for the upstream: it is the caller that is waited for.
             untaken = self.answered.load(Relaxed) && !alarm.is_set() && !alarm.has_rung();
             if untaken {

@@ -31,7 +31,7 @@ use super::{
     GatewayConfig,
     alarm::{Alarm, Timer},
     config::DEFAULT_MAX_HEADERS,
-    forward::Tunnel,
+    forward::{Tunnel, Unsent},
     lane::Lane,
     peer::Peer,
     proxied,
@@ -135,6 +135,8 @@ pub(super) struct Caller {
     pub(super) alarm: Arc<Alarm>,
     /// What it can be told besides its answers; `None` where that is nothing.
     pub(super) interims: Option<Arc<Interims>>,
+    /// What is still to be sent of a request that was answered early.
+    pub(super) unsent: Unsent,
     header_read_timeout: Duration,
     request_timeout: Duration,
     /// What the connection becomes after the answer at hand.
@@ -149,6 +151,7 @@ impl Caller {
             lane,
             alarm: Arc::new(Alarm::new()),
             interims: None,
+            unsent: Unsent::default(),
             header_read_timeout: serving.header_read_timeout,
             request_timeout: serving.request_timeout,
             tunnel: Mutex::default(),
@@ -162,6 +165,7 @@ impl Caller {
             lane: Arc::clone(&self.lane),
             alarm: Arc::new(Alarm::new()),
             interims: None,
+            unsent: Unsent::default(),
             tunnel: Mutex::default(),
             ..*self
         }

@@ -1,11 +1,17 @@
 //! The body of an answer on its way to the caller: read from the upstream when the caller has room, and never gathered,
 //! so that a slow reader slows the writer.
+//!
+//! A request that was answered before all of it was sent goes on beside its answer: a caller that sends without reading is
+//! not stopped by what it has not read.
 
 use std::{
     fmt, io,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -13,14 +19,7 @@ use bytes::{Buf as _, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::{
-    answer::Unreadable,
-    client::Lease,
-    framing::{Chunk, Chunks, Framing},
-    http2::Streaming,
-    link::TURN,
-    upload::Upload,
-};
+use super::{answer::Unreadable, download::Downloading, http2::Streaming, link::TURN};
 use crate::gateway::{alarm::Alarm, connection::Turn, plugin::divide::InFlight};
 
 /// Why a body ended before its end.
@@ -43,6 +42,9 @@ pub(crate) enum BodyError {
     Caller,
 }
 
+/// The next part of a body.
+pub(super) type Next = Option<Result<Frame<Bytes>, BodyError>>;
+
 /// The body of an answer, towards the caller.
 pub(crate) struct AnswerBody {
     source: Source,
@@ -54,9 +56,9 @@ enum Source {
     /// All of it is here: the gateway's own words, or a short answer of an upstream.
     Whole(Bytes),
     /// An upstream's, passed on as it comes.
-    Upstream(Box<Downloading>),
-    /// The same, over HTTP/2.
-    Http2(Box<Streaming>),
+    Passing(Box<Passing>),
+    /// The same, of a request that is still being sent.
+    Early(Arc<Mutex<Passing>>),
 }
 
 impl AnswerBody {
@@ -64,12 +66,16 @@ impl AnswerBody {
         Self { source: Source::Whole(bytes), _turn: None }
     }
 
-    pub(super) fn upstream(downloading: Downloading) -> Self {
-        Self { source: Source::Upstream(Box::new(downloading)), _turn: None }
-    }
-
-    pub(super) fn http2(streaming: Streaming) -> Self {
-        Self { source: Source::Http2(Box::new(streaming)), _turn: None }
+    /// - `unsent`: where the rest of the request is looked after, should there be any.
+    pub(super) fn passing(passing: Passing, unsent: &Unsent) -> Self {
+        let source = if passing.origin.is_sending() {
+            let passing = Arc::new(Mutex::new(passing));
+            unsent.set(&passing);
+            Source::Early(passing)
+        } else {
+            Source::Passing(Box::new(passing))
+        };
+        Self { source, _turn: None }
     }
 
     /// The connection is not idle until this body has ended.
@@ -79,13 +85,11 @@ impl AnswerBody {
 }
 
 /// A body being passed on, with what is held until its end.
-pub(super) struct Downloading {
-    lease: Option<Lease>,
-    rest: Rest,
-    /// What the upstream has not taken yet of the request, which it answered early.
-    upload: Option<Box<Upload>>,
-    /// Whether the connection may carry another request afterwards.
-    keep: bool,
+pub(super) struct Passing {
+    origin: Origin,
+    /// Whether it ended before its end, and why; the caller is still to be told.
+    failed: bool,
+    failure: Option<BodyError>,
     pause: Duration,
     /// Whether the time of a pause is running.
     paused: bool,
@@ -95,44 +99,64 @@ pub(super) struct Downloading {
     _in_flight: InFlight,
 }
 
-/// What is still to come.
-enum Rest {
-    Length(u64),
-    Chunked(Chunks),
-    Close,
-    End,
-    /// Nothing, since it failed; the caller is still to be told.
-    Failed(Option<BodyError>),
+/// Where a body comes from.
+pub(super) enum Origin {
+    Http1(Downloading),
+    Http2(Streaming),
 }
 
-impl Downloading {
-    pub(super) fn new(
-        lease: Lease,
-        framing: Framing,
-        keep: bool,
-        upload: Option<Box<Upload>>,
-        pause: Duration,
-        alarm: Arc<Alarm>,
-        in_flight: InFlight,
-    ) -> Self {
-        let rest = match framing {
-            Framing::Length(0) => Rest::End,
-            Framing::Length(length) => Rest::Length(length),
-            Framing::Chunked => Rest::Chunked(Chunks::new()),
-            Framing::Close => Rest::Close,
-        };
-        let lease = Some(lease);
-        Self { lease, rest, upload, keep, pause, paused: false, moved: 0, alarm, _in_flight: in_flight }
+impl Origin {
+    fn is_sending(&self) -> bool {
+        match self {
+            Self::Http1(downloading) => downloading.is_sending(),
+            Self::Http2(streaming) => streaming.is_sending(),
+        }
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Rest::Failed(error) = &mut self.rest {
-            return Poll::Ready(error.take().map(Err));
+    fn push(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+        match self {
+            Self::Http1(downloading) => downloading.push(cx),
+            Self::Http2(streaming) => streaming.push(cx),
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>, alarm: &Alarm) -> Poll<Next> {
+        match self {
+            Self::Http1(downloading) => downloading.poll_next(cx, alarm),
+            Self::Http2(streaming) => streaming.poll_next(cx),
+        }
+    }
+
+    fn cut(&mut self) {
+        match self {
+            Self::Http1(downloading) => downloading.cut(),
+            Self::Http2(streaming) => streaming.cut(),
+        }
+    }
+}
+
+impl Passing {
+    pub(super) fn new(origin: Origin, pause: Duration, alarm: Arc<Alarm>, in_flight: InFlight) -> Self {
+        Self {
+            origin,
+            failed: false,
+            failure: None,
+            pause,
+            paused: false,
+            moved: 0,
+            alarm,
+            _in_flight: in_flight,
+        }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.failed {
+            return Poll::Ready(self.failure.take().map(Err));
         }
         if self.alarm.is_over() {
             return self.fail(BodyError::Late, cx);
         }
-        if let Err(error) = self.push(cx) {
+        if let Err(error) = self.origin.push(cx) {
             return self.fail(error, cx);
         }
         if self.moved >= TURN {
@@ -140,7 +164,7 @@ impl Downloading {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        match self.poll_next(cx) {
+        match self.origin.poll_next(cx, &self.alarm) {
             Poll::Ready(frame) => {
                 if self.paused {
                     self.paused = false;
@@ -165,95 +189,85 @@ impl Downloading {
         }
     }
 
-    /// Goes on with the request, should the upstream have answered before it took all of it. That it takes no more is
-    /// not held against its answer.
-    fn push(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
-        let (Some(upload), Some(lease)) = (&mut self.upload, &mut self.lease) else { return Ok(()) };
-        match upload.poll_push(&mut lease.link, cx) {
-            Poll::Pending => Ok(()),
-            Poll::Ready(Ok(())) => {
-                self.upload = None;
-                Ok(())
-            }
-            Poll::Ready(Err(super::upload::PushError::Upstream(_))) => {
-                (self.upload, self.keep) = (None, false);
-                Ok(())
-            }
-            Poll::Ready(Err(super::upload::PushError::Caller(_))) => Err(BodyError::Caller),
-        }
-    }
-
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(lease) = &mut self.lease else { return Poll::Ready(None) };
-        let link = &mut lease.link;
-        loop {
-            match &mut self.rest {
-                Rest::End => {
-                    self.end();
-                    return Poll::Ready(None);
-                }
-                Rest::Length(left) if !link.input.is_empty() => {
-                    let piece = usize::try_from(*left).unwrap_or(usize::MAX).min(link.input.len());
-                    *left -= piece as u64;
-                    let data = link.input.split_to(piece).freeze();
-                    if *left == 0 {
-                        self.end();
-                    }
-                    return Poll::Ready(Some(Ok(Frame::data(data))));
-                }
-                Rest::Chunked(chunks) => match chunks.next(&mut link.input) {
-                    Err(error) => return Poll::Ready(Some(Err(BodyError::Unreadable(error)))),
-                    Ok(Some(Chunk::Data(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                    Ok(Some(Chunk::Trailers(trailers))) => {
-                        self.end();
-                        return Poll::Ready(Some(Ok(Frame::trailers(*trailers))));
-                    }
-                    Ok(Some(Chunk::End)) => {
-                        self.end();
-                        return Poll::Ready(None);
-                    }
-                    Ok(None) => {}
-                },
-                Rest::Close if !link.input.is_empty() => {
-                    return Poll::Ready(Some(Ok(Frame::data(link.input.split().freeze()))));
-                }
-                Rest::Length(_) | Rest::Close => {}
-                Rest::Failed(_) => return Poll::Ready(None),
-            }
-            match ready!(link.poll_fill(cx)) {
-                Ok(0) if matches!(self.rest, Rest::Close) => self.rest = Rest::End,
-                Ok(0) => {
-                    let error = io::ErrorKind::UnexpectedEof.into();
-                    return Poll::Ready(Some(Err(BodyError::Broken(error))));
-                }
-                Ok(_) => {}
-                Err(error) => return Poll::Ready(Some(Err(BodyError::Broken(error)))),
-            }
-        }
-    }
-
-    /// The answer was read to its end: the connection is free, unless the request is still on it and nobody can say when
-    /// it would be.
-    fn end(&mut self) {
-        self.rest = Rest::End;
-        let now = Instant::now();
-        // The caller has its time for the next request from now on, however long it took to read this answer.
-        self.alarm.saw(now);
-        if let Some(lease) = self.lease.take()
-            && self.keep
-            && self.upload.is_none()
-        {
-            lease.give_back(now);
-        }
-    }
-
-    /// The answer ends here, and so does the connection. The caller is told at the next poll: what it was sent so far, the
+    /// The answer ends here, and so does what it came from. The caller is told at the next poll: what it was sent so far, the
     /// head first of all, is written before.
     fn fail<T>(&mut self, error: BodyError, cx: &mut Context<'_>) -> Poll<T> {
-        (self.rest, self.lease) = (Rest::Failed(Some(error)), None);
+        (self.failed, self.failure) = (true, Some(error));
+        self.origin.cut();
         cx.waker().wake_by_ref();
         Poll::Pending
     }
+
+    fn is_end_stream(&self) -> bool {
+        !self.failed
+            && match &self.origin {
+                Origin::Http1(downloading) => downloading.is_end_stream(),
+                Origin::Http2(streaming) => streaming.is_end_stream(),
+            }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.origin {
+            _ if self.failed => SizeHint::default(),
+            Origin::Http1(downloading) => downloading.size_hint(),
+            Origin::Http2(streaming) if streaming.is_end_stream() => SizeHint::with_exact(0),
+            // What the head says of it is checked on the way in.
+            Origin::Http2(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Drop for Passing {
+    /// The caller has its time for the next request from now on, however long it took to read this answer. (With HTTP/1.1 the
+    /// clock was read for the connection.)
+    fn drop(&mut self) {
+        if matches!(self.origin, Origin::Http2(_)) {
+            self.alarm.saw(Instant::now());
+        }
+    }
+}
+
+/// What is still to be sent of a request that was answered early: with its answer, and known to the task of the request.
+#[derive(Debug, Default)]
+pub(in crate::gateway) struct Unsent {
+    /// Whether there may be any; looked at without the lock.
+    any: AtomicBool,
+    passing: Mutex<Weak<Mutex<Passing>>>,
+}
+
+impl Unsent {
+    fn set(&self, passing: &Arc<Mutex<Passing>>) {
+        *lock(&self.passing) = Arc::downgrade(passing);
+        self.any.store(true, Relaxed);
+    }
+
+    /// Goes on with it, whether or not the caller takes anything of the answer; to be called when the task of the request was
+    /// polled, and waits.
+    pub(in crate::gateway) fn push(&self, cx: &mut Context<'_>) {
+        if self.any.load(Relaxed) {
+            self.push_on(cx);
+        }
+    }
+
+    #[cold]
+    fn push_on(&self, cx: &mut Context<'_>) {
+        let passing = lock(&self.passing).upgrade();
+        let still = passing.is_some_and(|passing| {
+            let mut passing = lock(&passing);
+            if !passing.failed
+                && let Err(error) = passing.origin.push(cx)
+            {
+                let _ = passing.fail::<()>(error, cx);
+            }
+            !passing.failed && passing.origin.is_sending()
+        });
+        self.any.store(still, Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // All of a request is one task, so it is never waited for; and what would panic in it is not polled again.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Body for AnswerBody {
@@ -269,30 +283,24 @@ impl Body for AnswerBody {
                 Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
             }
             Source::Whole(_) => Poll::Ready(None),
-            Source::Upstream(downloading) => downloading.poll_frame(cx),
-            Source::Http2(streaming) => streaming.poll_frame(cx),
+            Source::Passing(passing) => passing.poll_frame(cx),
+            Source::Early(passing) => lock(passing).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Whole(bytes) => bytes.is_empty(),
-            Source::Upstream(downloading) => matches!(downloading.rest, Rest::End),
-            Source::Http2(streaming) => streaming.is_end_stream(),
+            Source::Passing(passing) => passing.is_end_stream(),
+            Source::Early(passing) => lock(passing).is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Upstream(downloading) => match downloading.rest {
-                Rest::Length(left) => SizeHint::with_exact(left),
-                Rest::End => SizeHint::with_exact(0),
-                Rest::Chunked(_) | Rest::Close | Rest::Failed(_) => SizeHint::default(),
-            },
-            Source::Http2(streaming) if streaming.is_end_stream() => SizeHint::with_exact(0),
-            // What the head says of it is checked on the way in.
-            Source::Http2(_) => SizeHint::default(),
+            Source::Passing(passing) => passing.size_hint(),
+            Source::Early(passing) => lock(passing).size_hint(),
         }
     }
 }
@@ -301,8 +309,14 @@ impl fmt::Debug for AnswerBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.source {
             Source::Whole(_) => "AnswerBody::Whole",
-            Source::Upstream(_) => "AnswerBody::Upstream",
-            Source::Http2(_) => "AnswerBody::Http2",
+            Source::Passing(_) => "AnswerBody::Passing",
+            Source::Early(_) => "AnswerBody::Early",
         })
+    }
+}
+
+impl fmt::Debug for Passing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passing").field("failed", &self.failed).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod client;
+mod download;
 mod exchange;
 mod framing;
 mod headers;
@@ -26,7 +27,7 @@ use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::{BudgetSettings, Outcome};
 use tokio::time::Instant;
 
-pub(super) use body::AnswerBody;
+pub(super) use body::{AnswerBody, Unsent};
 pub(super) use client::Client;
 pub(super) use headers::Said;
 pub(super) use names::Names;
@@ -36,8 +37,9 @@ pub(super) use tunnel::Tunnel;
 pub(super) use upload::CallerFault;
 
 use answer::Head;
-use body::Downloading;
+use body::{Origin, Passing};
 use client::{ConnectError, Fresh, Lease};
+use download::Downloading;
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
 use interim::Listener;
@@ -322,8 +324,8 @@ impl<'r> Sending<'r> {
         } else {
             let alarm = Arc::clone(&self.caller.alarm);
             let pause = self.forwarder.body_idle_timeout;
-            let keep = head.keep;
-            AnswerBody::upstream(Downloading::new(lease, head.framing, keep, upload, pause, alarm, in_flight))
+            let origin = Origin::Http1(Downloading::new(lease, head.framing, head.keep, upload));
+            AnswerBody::passing(Passing::new(origin, pause, alarm, in_flight), &self.caller.unsent)
         };
         let mut response = Response::new(body);
         *response.status_mut() = head.status;

@@ -1,104 +1,46 @@
-//! The body of an answer over HTTP/2, on its way to the caller.
+//! The body of an answer over HTTP/2.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use h2::RecvStream;
 use http::HeaderMap;
 use http_body::Frame;
-use tokio::time::Instant;
 
 use super::{
     super::{
-        body::BodyError,
+        body::{BodyError, Next},
         headers,
         upload::{PushError, Upload},
     },
     UnderWay, broken,
     exchange::Pushing,
 };
-use crate::gateway::{alarm::Alarm, plugin::divide::InFlight};
 
-/// A body being passed on, with what is held until its end.
+/// A body that is read from a stream.
 pub(in crate::gateway::forward) struct Streaming {
-    /// `None` once it has ended or failed; then the upstream is told.
+    /// `None` once it has ended or was given up; then the upstream is told.
     answer: Option<RecvStream>,
-    failed: Option<BodyError>,
     /// What the upstream has not taken yet of the request, which it answered early.
     push: Option<(Pushing, Box<Upload>)>,
-    pause: Duration,
-    /// Whether the time of a pause is running.
-    paused: bool,
-    alarm: Arc<Alarm>,
     _under_way: UnderWay,
-    _in_flight: InFlight,
 }
 
 impl Streaming {
-    pub(super) fn new(
-        answer: RecvStream,
-        push: Option<(Pushing, Box<Upload>)>,
-        under_way: UnderWay,
-        pause: Duration,
-        alarm: Arc<Alarm>,
-        in_flight: InFlight,
-    ) -> Self {
-        Self {
-            answer: Some(answer),
-            failed: None,
-            push,
-            pause,
-            paused: false,
-            alarm,
-            _under_way: under_way,
-            _in_flight: in_flight,
-        }
+    pub(super) fn new(answer: RecvStream, push: Option<(Pushing, Box<Upload>)>, under_way: UnderWay) -> Self {
+        Self { answer: Some(answer), push, _under_way: under_way }
     }
 
     pub(in crate::gateway::forward) fn is_end_stream(&self) -> bool {
-        self.failed.is_none() && self.answer.as_ref().is_none_or(RecvStream::is_end_stream)
+        self.answer.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
-    pub(in crate::gateway::forward) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if let Some(error) = self.failed.take() {
-            return Poll::Ready(Some(Err(error)));
-        }
-        if self.alarm.is_over() {
-            return self.fail(BodyError::Late, cx);
-        }
-        if let Err(error) = self.push(cx) {
-            return self.fail(error, cx);
-        }
-        match self.poll_next(cx) {
-            Poll::Ready(frame) => {
-                if self.paused {
-                    self.paused = false;
-                    self.alarm.clear();
-                }
-                match frame {
-                    Some(Err(error)) => self.fail(error, cx),
-                    frame => Poll::Ready(frame),
-                }
-            }
-            Poll::Pending if !self.paused => {
-                self.paused = true;
-                self.alarm.set_pause(self.pause);
-                Poll::Pending
-            }
-            Poll::Pending if self.alarm.has_rung() => self.fail(BodyError::Stalled(self.pause), cx),
-            Poll::Pending => Poll::Pending,
-        }
+    /// Whether part of the request is still to be sent.
+    pub(in crate::gateway::forward) fn is_sending(&self) -> bool {
+        self.push.is_some()
     }
 
     /// Goes on with the request. That the upstream takes no more of it is not held against its answer.
-    fn push(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
+    pub(in crate::gateway::forward) fn push(&mut self, cx: &mut Context<'_>) -> Result<(), BodyError> {
         let Some((pushing, upload)) = &mut self.push else { return Ok(()) };
         match pushing.poll_push(upload, cx) {
             Poll::Pending => Ok(()),
@@ -110,7 +52,7 @@ impl Streaming {
         }
     }
 
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    pub(in crate::gateway::forward) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         let Some(answer) = &mut self.answer else { return Poll::Ready(None) };
         match ready!(answer.poll_data(cx)) {
             Some(Ok(data)) => {
@@ -131,18 +73,9 @@ impl Streaming {
         })
     }
 
-    /// The answer ends here. The caller is told at the next poll: what it was sent so far is written before.
-    fn fail<T>(&mut self, error: BodyError, cx: &mut Context<'_>) -> Poll<T> {
-        (self.failed, self.answer, self.push) = (Some(error), None, None);
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
-impl Drop for Streaming {
-    /// The caller has its time for the next request from now on, however long it took to read this answer.
-    fn drop(&mut self) {
-        self.alarm.saw(Instant::now());
+    /// Nothing more is wanted of it: the upstream is told.
+    pub(in crate::gateway::forward) fn cut(&mut self) {
+        (self.answer, self.push) = (None, None);
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) use body::Streaming;
 pub(super) use connections::{Connections, UnderWay, open};
 
 use super::{
-    AnswerBody, Failure, Sending, Times, client::Fresh, exchange::SendError, headers::Role, listener,
-    not_answered,
+    AnswerBody, Failure, Origin, Passing, Sending, Times, client::Fresh, exchange::SendError, headers::Role,
+    listener, not_answered,
 };
 use crate::{
     clock::Moment,
@@ -84,8 +84,9 @@ impl Sending<'_> {
                         let alarm = Arc::clone(&self.caller.alarm);
                         let (mut head, answer) = response.into_parts();
                         end_hop(&mut head.headers);
-                        let body = Streaming::new(answer, push, under_way, pause, alarm, in_flight);
-                        let mut response = Response::new(AnswerBody::http2(body));
+                        let origin = Origin::Http2(Streaming::new(answer, push, under_way));
+                        let passing = Passing::new(origin, pause, alarm, in_flight);
+                        let mut response = Response::new(AnswerBody::passing(passing, &self.caller.unsent));
                         *response.status_mut() = head.status;
                         *response.headers_mut() = head.headers;
                         return Ok(response);
