@@ -19,4 +19,5 @@ mod dial;
 mod exposition;
 mod listen;
 mod shard;
+mod slices;
 mod tls;

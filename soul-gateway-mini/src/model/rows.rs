@@ -5,6 +5,8 @@
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
+use crate::slices;
+
 /// How far ahead the order of the other list is followed; rows that moved farther are looked up.
 const AHEAD: usize = 8;
 
@@ -17,6 +19,7 @@ pub(crate) fn address<D>(row: &Arc<D>) -> usize {
 pub(crate) fn places<K: Copy + Eq + Hash>(before: &[K], now: &[K]) -> Vec<Option<usize>> {
     let mut at = 0;
     let mut place = |row: &K| {
+        slices::step();
         let ahead = before.get(at..)?.iter().take(AHEAD);
         let found = at + ahead.into_iter().position(|other| other == row)?;
         at = found + 1;
@@ -35,7 +38,10 @@ pub(crate) fn places<K: Copy + Eq + Hash>(before: &[K], now: &[K]) -> Vec<Option
 /// The places in `before` that nothing has.
 pub(crate) fn left<K>(before: &[K], places: &[Option<usize>]) -> impl Iterator<Item = usize> + use<K> {
     let mut left = vec![true; before.len()];
-    places.iter().flatten().for_each(|place| left[*place] = false);
+    for place in places.iter().flatten() {
+        slices::step();
+        left[*place] = false;
+    }
     left.into_iter().enumerate().filter_map(|(place, left)| left.then_some(place))
 }
 

@@ -5,7 +5,10 @@ use std::{array, future, sync::Arc};
 use tokio::{sync::watch, task};
 
 use super::{HeldGroup, Learned, Source, SyncError, Update};
-use crate::model::{ConfigImage, GroupData, GroupImage, Row, address, places};
+use crate::{
+    model::{ConfigImage, GroupData, GroupImage, Row, address, places},
+    slices::{self, sliced},
+};
 
 /// Follows the admin of this process.
 pub(crate) struct Local {
@@ -31,7 +34,9 @@ impl Local {
         let before = self.seen.clone();
         let looked = task::spawn_blocking(move || {
             let first = before.is_none();
-            let (seen, changed) = look(&image, before);
+            let look = || look(&image, before);
+            // Before the first configuration there are no requests to be kept waiting.
+            let (seen, changed) = if first { look() } else { sliced(look) };
             (seen, changed, first)
         });
         let (seen, changed, first) = match looked.await {
@@ -80,7 +85,24 @@ fn look(image: &ConfigImage, before: Option<Seen>) -> (Seen, Vec<Learned>) {
         changed.push(Learned { data: held.clone(), refused: Vec::new() });
         (Arc::clone(group), held)
     });
+    before.into_iter().flat_map(|seen| seen.0).for_each(|(image, _)| let_go(image));
     (Seen(seen), changed)
+}
+
+/// Frees what the admin has replaced, row by row, if nobody else holds it any more.
+fn let_go(image: Arc<GroupImage>) {
+    fn rows<D>(rows: Vec<Arc<D>>) {
+        for row in rows {
+            slices::step();
+            drop(row);
+        }
+    }
+    match Arc::into_inner(image).and_then(|image| Arc::into_inner(image.data)) {
+        Some(GroupData::Rule(list)) => rows(list),
+        Some(GroupData::Selector(list)) => rows(list),
+        Some(GroupData::MetaData(list)) => rows(list),
+        Some(GroupData::AppAuth(_) | GroupData::Plugin(_)) | None => {}
+    }
 }
 
 /// A group in packed rows; those of `before` where the admin's row is the very same.

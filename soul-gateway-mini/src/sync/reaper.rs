@@ -8,6 +8,8 @@ use std::{any::Any, mem, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task, time};
 use tokio_util::task::TaskTracker;
 
+use crate::slices::sliced;
+
 /// How often it is seen whether somebody still holds what was replaced.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -50,7 +52,7 @@ async fn reap(mut replaced: mpsc::UnboundedReceiver<Replaced>) {
         held = still;
         if !free.is_empty() {
             // An error is a panic in a drop, and what panicked is gone as well.
-            let _ = task::spawn_blocking(move || drop(free)).await;
+            let _ = task::spawn_blocking(move || sliced(|| drop(free))).await;
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     Held, Kept, Learned, Origin, Refused, Snapshot, SnapshotOptions, Source, SyncConfig, SyncError,
     SyncStatus, Update, reaper::Reaper,
 };
-use crate::causes::chain;
+use crate::{causes::chain, slices::sliced};
 
 /// The serving snapshot as one thread last saw it.
 pub(crate) type CachedSnapshot = Cache<Arc<ArcSwapOption<Snapshot>>, Option<Arc<Snapshot>>>;
@@ -153,7 +153,7 @@ impl<S: Source> Owner<S> {
     /// has to be built of it.
     async fn gathered(&mut self, update: Update) -> bool {
         let (before, mut unread, built) = (Arc::clone(&self.data), mem::take(&mut self.unread), self.built);
-        let gathered = task::spawn_blocking(move || match update {
+        let gather = move || match update {
             Update::Refresh(all) => {
                 unread.clear();
                 let data = gather(Held::default(), all, &mut unread);
@@ -163,8 +163,8 @@ impl<S: Source> Owner<S> {
             }
             Update::Groups(groups) => (gather((*before).clone(), groups, &mut unread), unread, false),
             Update::Unchanged => ((*before).clone(), unread, true),
-        })
-        .await;
+        };
+        let gathered = task::spawn_blocking(move || sliced(gather)).await;
         match gathered {
             Ok((data, unread, same)) => {
                 self.unread = unread;
@@ -186,7 +186,11 @@ impl<S: Source> Owner<S> {
         let previous = self.snapshot.load_full();
         let built = task::spawn_blocking({
             let (previous, options) = (previous.clone(), self.options.borrow_and_update().clone());
-            move || Snapshot::build(&data, unread, previous.as_deref(), &options)
+            move || {
+                let build = || Snapshot::build(&data, unread, previous.as_deref(), &options);
+                // Before the first there are no requests to be kept waiting.
+                if previous.is_none() { build() } else { sliced(build) }
+            }
         })
         .await;
         let snapshot = match built {
@@ -313,7 +317,7 @@ fn keep_latest(kept: Kept, tasks: &TaskTracker) -> watch::Sender<Arc<Held>> {
         while latest.changed().await.is_ok() {
             let data = Arc::clone(&latest.borrow_and_update());
             let kept = kept.clone();
-            match task::spawn_blocking(move || kept.save(&data)).await {
+            match task::spawn_blocking(move || sliced(|| kept.save(&data))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     tracing::error!(error = chain(&error), "a restart would find an older configuration")

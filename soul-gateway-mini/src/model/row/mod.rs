@@ -12,8 +12,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use soul_client::wire::soul::{ConditionData, MetaData, RuleData, SelectorData};
 
 use self::pack::{Pack, Packer, Unpacker};
+use crate::slices;
 
 /// A `D`, packed and shared. Made by `Row::from(&data)`, and whole again by `D::from(&row)`.
+///
+/// Work on many rows can be interrupted at each of them ([`slices`]): where one is made, unpacked, compared, shared or
+/// let go of.
 pub struct Row<D> {
     packed: Arc<[u8]>,
     of: PhantomData<fn() -> D>,
@@ -32,12 +36,20 @@ impl<D> Row<D> {
 
 impl<D> Clone for Row<D> {
     fn clone(&self) -> Self {
+        slices::step();
         Self { packed: Arc::clone(&self.packed), of: PhantomData }
+    }
+}
+
+impl<D> Drop for Row<D> {
+    fn drop(&mut self) {
+        slices::step();
     }
 }
 
 impl<D> PartialEq for Row<D> {
     fn eq(&self, other: &Self) -> bool {
+        slices::step();
         self.address() == other.address() || self.packed == other.packed
     }
 }
@@ -85,12 +97,14 @@ macro_rules! packed {
 
         impl From<&$data> for Row<$data> {
             fn from(data: &$data) -> Self {
+                slices::step();
                 Self { packed: Packer::pack(data), of: PhantomData }
             }
         }
 
         impl From<&Row<$data>> for $data {
             fn from(row: &Row<$data>) -> Self {
+                slices::step();
                 Self::unpack(&mut row.unpacker())
             }
         }

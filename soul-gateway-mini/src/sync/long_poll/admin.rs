@@ -11,7 +11,10 @@ use super::{
     answer::{self, Echo, Fetched, Known},
     http::{Answered, HttpClient, Outgoing},
 };
-use crate::sync::{AnswerError, Attempt, SyncConfig, SyncError};
+use crate::{
+    slices::sliced,
+    sync::{AnswerError, Attempt, SyncConfig, SyncError},
+};
 
 /// One admin.
 pub(super) struct AdminApi {
@@ -62,7 +65,8 @@ impl AdminApi {
         let groups = groups.to_vec();
         // A large configuration takes a while to read, and this thread may serve requests.
         let mut before = mem::take(known);
-        match task::spawn_blocking(move || (answer::fetched(&body, &groups, &mut before), before)).await {
+        let read = move || (sliced(|| answer::fetched(&body, &groups, &mut before)), before);
+        match task::spawn_blocking(read).await {
             Ok((fetched, now)) => {
                 *known = now;
                 fetched.map_err(|e| self.answered(Attempt::Fetch, e))

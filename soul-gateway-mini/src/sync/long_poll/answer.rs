@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use soul_client::wire::{
     gson,
@@ -12,6 +12,7 @@ use soul_client::wire::{
 
 use crate::{
     model::{Row, matching::text_hash, places},
+    slices,
     sync::{AnswerError, HeldGroup, Learned, Refused},
 };
 
@@ -31,12 +32,11 @@ pub(super) struct Fetched {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct Envelope<D> {
     code: Value,
     #[serde(default)]
     message: Value,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
+    data: Option<D>,
 }
 
 #[derive(Deserialize)]
@@ -47,7 +47,17 @@ struct RawGroup<'a> {
     #[serde(default)]
     last_modify_time: Value,
     #[serde(borrow, default)]
-    data: Option<Vec<&'a RawValue>>,
+    data: Option<Vec<Entry<'a>>>,
+}
+
+/// The text of one entry. There may be many, so reading can be interrupted before each.
+struct Entry<'a>(&'a RawValue);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entry<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        slices::step();
+        Deserialize::deserialize(deserializer).map(Self)
+    }
 }
 
 /// The groups of an answer to `/configs/fetch`, in the order asked for.
@@ -58,9 +68,7 @@ pub(super) fn fetched(
     wanted: &[ConfigGroup],
     known: &mut Known,
 ) -> Result<Vec<Fetched>, AnswerError> {
-    let data = payload(body)?.map_or("null", RawValue::get);
-    let mut groups: HashMap<&str, RawGroup<'_>> =
-        serde_json::from_str::<Option<_>>(data).map_err(|e| not_an_admin(body, e))?.unwrap_or_default();
+    let mut groups: HashMap<&str, RawGroup<'_>> = payload(body)?.unwrap_or_default();
     wanted
         .iter()
         .map(|&group| {
@@ -76,9 +84,7 @@ pub(super) fn fetched(
 
 /// The groups that an answer to `/configs/listener` names as changed; names we do not know are passed over.
 pub(super) fn changed(body: &[u8]) -> Result<Vec<ConfigGroup>, AnswerError> {
-    let data = payload(body)?.map_or("null", RawValue::get);
-    let names: Option<Vec<String>> = serde_json::from_str(data).map_err(|e| not_an_admin(body, e))?;
-    let names = names.unwrap_or_default();
+    let names: Vec<String> = payload(body)?.unwrap_or_default();
     // Each once, however often it is named.
     Ok(ConfigGroup::ALL.into_iter().filter(|group| names.iter().any(|name| name == group.as_str())).collect())
 }
@@ -90,14 +96,28 @@ pub(super) fn beginning(body: &[u8]) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-fn payload(body: &[u8]) -> Result<Option<&RawValue>, AnswerError> {
-    let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|e| not_an_admin(body, e))?;
-    let code = number_text(&envelope.code);
-    if code == "200" {
-        return Ok(envelope.data);
+/// What an answer carries, read at once: it may be long.
+fn payload<'b, D: Deserialize<'b>>(body: &'b [u8]) -> Result<Option<D>, AnswerError> {
+    match serde_json::from_slice::<Envelope<D>>(body) {
+        Ok(envelope) if envelope.is_good() => Ok(envelope.data),
+        // What is in it is of no interest if the admin says that something is wrong.
+        _ => {
+            let envelope: Envelope<&RawValue> =
+                serde_json::from_slice(body).map_err(|e| not_an_admin(body, e))?;
+            if !envelope.is_good() {
+                let message = envelope.message.as_str().unwrap_or_default().to_owned();
+                return Err(AnswerError::Refused { code: number_text(&envelope.code), message });
+            }
+            let data = envelope.data.map_or("null", RawValue::get);
+            serde_json::from_str(data).map_err(|e| not_an_admin(body, e))
+        }
     }
-    let message = envelope.message.as_str().unwrap_or_default().to_owned();
-    Err(AnswerError::Refused { code, message })
+}
+
+impl<D> Envelope<D> {
+    fn is_good(&self) -> bool {
+        number_text(&self.code) == "200"
+    }
 }
 
 fn not_an_admin(body: &[u8], source: serde_json::Error) -> AnswerError {
@@ -113,7 +133,7 @@ fn number_text(value: &Value) -> String {
     }
 }
 
-fn learned(group: ConfigGroup, entries: &[&RawValue], known: &mut Known) -> Learned {
+fn learned(group: ConfigGroup, entries: &[Entry<'_>], known: &mut Known) -> Learned {
     let mut reader = Reader { group, refused: Vec::new() };
     let data = match group {
         ConfigGroup::AppAuth => HeldGroup::AppAuth(reader.all(entries)),
@@ -153,19 +173,23 @@ struct Reader {
 }
 
 impl Reader {
-    fn all<T: DeserializeOwned>(&mut self, entries: &[&RawValue]) -> Arc<[T]> {
-        entries.iter().enumerate().filter_map(|(place, entry)| self.read(place, entry)).collect()
+    fn all<T: DeserializeOwned>(&mut self, entries: &[Entry<'_>]) -> Arc<[T]> {
+        entries.iter().enumerate().filter_map(|(place, Entry(entry))| self.read(place, entry)).collect()
     }
 
     /// One entry after the other, so that there is never more than one unpacked.
-    fn rows<T: DeserializeOwned>(&mut self, entries: &[&RawValue], known: &mut KnownRows<T>) -> Arc<[Row<T>]>
+    fn rows<T: DeserializeOwned>(&mut self, entries: &[Entry<'_>], known: &mut KnownRows<T>) -> Arc<[Row<T>]>
     where
         Row<T>: for<'d> From<&'d T>,
     {
-        let texts: Vec<u128> = entries.iter().map(|entry| text_hash(entry.get())).collect();
+        let text = |Entry(entry): &Entry<'_>| {
+            slices::step();
+            text_hash(entry.get())
+        };
+        let texts: Vec<u128> = entries.iter().map(text).collect();
         let places = places(&known.texts, &texts);
         let (mut rows, mut taken) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
-        for (at, (entry, (text, place))) in entries.iter().zip(texts.iter().zip(places)).enumerate() {
+        for (at, (Entry(entry), (text, place))) in entries.iter().zip(texts.iter().zip(places)).enumerate() {
             let same = place.and_then(|place| known.rows.get(place)).cloned();
             if let Some(row) = same.or_else(|| self.read(at, entry).map(|data: T| Row::from(&data))) {
                 rows.push(row);

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     clock::now_ms,
     model::{address, matching::PluginTable},
+    slices,
     sync::Refused,
 };
 
@@ -174,7 +175,7 @@ pub(super) fn missing(table: &DivideTable) -> HashMap<String, Vec<Way>> {
     let mut missing = HashMap::new();
     for selector in table.selectors() {
         let upstreams = selector.payload().upstreams();
-        let ways = || selector.rules().map(|rule| rule.payload().way);
+        let ways = || selector.rules().inspect(|_| slices::step()).map(|rule| rule.payload().way);
         if !ways().all(|way| upstreams.has(way)) {
             let mut ways: Vec<_> = ways().filter(|way| matches!(way, Way::Policy(_))).collect();
             ways.sort_unstable();

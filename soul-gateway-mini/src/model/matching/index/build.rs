@@ -8,12 +8,17 @@ use super::{
     filing::{Filing, Filings, PathPlace, Place, Sought},
     key::{KeyMap, KeyTable},
 };
+use crate::slices;
 
 /// Entries of one place that are tried one by one; more are told apart by their other conditions.
 const CROWD: usize = 8;
 
 /// Names of headers, and of parameters, that are looked up in a request one by one.
 const MAX_NAMES: usize = 8;
+
+/// Entries for which the map of places is made as large as it may become: to grow it means to move all that is in it, which
+/// cannot be interrupted.
+const MANY: usize = 10_000;
 
 /// An entry to be filed.
 #[derive(Clone, Copy)]
@@ -41,8 +46,12 @@ impl Index {
     fn of(entries: &[Entry<'_>]) -> Self {
         let counts = counts(entries);
         let mut builder = Builder::default();
+        if entries.len() > MANY {
+            builder.nodes.reserve(2 * entries.len());
+        }
         let mut used = Vec::with_capacity(entries.len());
         for (at, entry) in (0u32..).zip(entries) {
+            slices::step();
             match rarest(entry, &counts) {
                 Some((filing, places)) => {
                     used.push(entry.used | 1 << filing);
@@ -69,6 +78,7 @@ fn counts(entries: &[Entry<'_>]) -> KeyMap<u32> {
     let mut counts = KeyMap::default();
     if entries.iter().any(|entry| entry.filings().nth(1).is_some()) {
         for (_, filing) in entries.iter().flat_map(Entry::filings) {
+            slices::step();
             for place in filing {
                 *counts.entry(place.key()).or_default() += 1;
             }
@@ -84,6 +94,7 @@ fn rarest<'f>(entry: &Entry<'f>, counts: &KeyMap<u32>) -> Option<(usize, &'f Fil
 }
 
 fn list(members: &[Entry<'_>]) -> List {
+    slices::step();
     if members.len() > CROWD && members.iter().any(|member| member.filings().next().is_some()) {
         List::Split(Box::new(Index::of(members)))
     } else {
@@ -141,10 +152,14 @@ impl Builder {
             }
         };
         for node in nodes.values_mut() {
+            slices::step();
             ranked(&mut node.exact);
             ranked(&mut node.below);
         }
-        values.values_mut().for_each(ranked);
+        for bucket in values.values_mut() {
+            slices::step();
+            ranked(bucket);
+        }
         Index {
             nodes: KeyTable::new(nodes.into_iter()),
             values: KeyTable::new(values.into_iter()),

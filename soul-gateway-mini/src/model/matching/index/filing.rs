@@ -3,6 +3,7 @@
 use http::HeaderName;
 
 use super::{super::view::RequestView, key::Key};
+use crate::slices;
 
 /// Segments of a path that lead to a place; what is behind them is for the entry itself to judge.
 const MAX_SEGMENTS: usize = 16;
@@ -16,6 +17,12 @@ const MAX_WILDCARDS: usize = 3;
 /// comes by none of them. None at all is an entry that has to be tried for every request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filings(Box<[Filing]>);
+
+impl Drop for Filings {
+    fn drop(&mut self) {
+        slices::step();
+    }
+}
 
 /// The places of one way to file an entry; without any, no request can match.
 pub(crate) type Filing = Box<[Place]>;

@@ -8,6 +8,8 @@ use std::{
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
+use crate::slices;
+
 /// Stands for a text in its place. Two texts may share one: that costs a look at an entry in vain, no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(NonZeroU64);
@@ -99,6 +101,7 @@ impl<T: Copy> KeyTable<T> {
         }
         let mut slots: Box<[_]> = (0..length + length / 3 + 1).map(|_| None).collect();
         for (key, value) in entries {
+            slices::step();
             let mut at = place(key, slots.len());
             while slots[at].is_some() {
                 at = next(at, slots.len());

@@ -11,7 +11,7 @@ use super::{
     ordered::Ordered,
     reuse::{Before, Fate, Former, Known},
 };
-use crate::model::Row;
+use crate::{model::Row, slices};
 
 /// Type of a selector that takes every request.
 const FULL_FLOW: Option<i32> = Some(0);
@@ -218,10 +218,12 @@ pub(super) struct Grouped<'r> {
 
 impl<'r> Grouped<'r> {
     pub(super) fn new(rules: &'r [Row<RuleData>]) -> Self {
-        let places =
-            (0..).zip(rules).filter_map(|(at, row)| Some((index::short(row.head().selector_id?), at)));
-        let mut places: Vec<_> = places.collect();
-        places.sort_unstable();
+        let place = |(at, row): (u32, &Row<RuleData>)| {
+            slices::step();
+            Some((index::short(row.head().selector_id?), at))
+        };
+        let mut places: Vec<_> = (0..).zip(rules).filter_map(place).collect();
+        sort(&mut places);
         Self { rules, places }
     }
 
@@ -231,6 +233,7 @@ impl<'r> Grouped<'r> {
         let start = self.places.partition_point(|(other, _)| *other < hash);
         let same = self.places.iter().skip(start).take_while(move |(other, _)| *other == hash);
         same.filter_map(|(_, at)| self.rules.get(*at as usize)).filter_map(move |row| {
+            slices::step();
             let head = row.head();
             let listed = Listed { row, sort: head.sort.unwrap_or(0), enabled: head.enabled };
             (head.selector_id == Some(selector)).then_some(listed)
@@ -238,10 +241,24 @@ impl<'r> Grouped<'r> {
     }
 }
 
+/// Sorts places in pieces, so that it can be interrupted.
+fn sort(places: &mut [(u32, u32)]) {
+    /// So many take some ten microseconds.
+    const PIECE: usize = 1024;
+    slices::step();
+    if places.len() <= PIECE {
+        return places.sort_unstable();
+    }
+    let (below, _, above) = places.select_nth_unstable(places.len() / 2);
+    sort(below);
+    sort(above);
+}
+
 /// The selectors of a plugin that may take part, in the order in which they are tried.
 pub(super) fn sorted<'r>(selectors: &'r [Row<SelectorData>], plugin: &str) -> Vec<&'r Row<SelectorData>> {
     let mut rows: Vec<_> = selectors
         .iter()
+        .inspect(|_| slices::step())
         .map(|row| (row.head(), row))
         .filter(|(head, _)| head.plugin_name == Some(plugin) && head.enabled != Some(false))
         .map(|(head, row)| (head.sort.unwrap_or(0), row))

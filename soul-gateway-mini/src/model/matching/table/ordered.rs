@@ -10,6 +10,7 @@ use super::{
     },
     entry::Gate,
 };
+use crate::slices;
 
 /// Entries up to which trying all takes no longer than asking the index.
 const FEW: usize = 4;
@@ -44,7 +45,8 @@ impl<T: Gated> Ordered<T> {
     /// With an index if there are more than `few`.
     pub(super) fn indexed(entries: Vec<T>, few: usize) -> Self {
         let index = || {
-            let filings: Vec<Filings> = entries.iter().map(|entry| entry.gate().filings()).collect();
+            let filings = entries.iter().inspect(|_| slices::step()).map(|entry| entry.gate().filings());
+            let filings: Vec<Filings> = filings.collect();
             Arc::new(Index::new(filings.iter()))
         };
         let index = (entries.len() > few).then(index);
@@ -54,7 +56,7 @@ impl<T: Gated> Ordered<T> {
     /// With the index of `previous` if it is right for these entries too: most changes leave conditions alone.
     pub(super) fn after(previous: Option<&Self>, entries: Vec<T>) -> Self {
         let same = |previous: &&Self| {
-            let gates = || previous.entries.iter().zip(&entries);
+            let gates = || previous.entries.iter().zip(&entries).inspect(|_| slices::step());
             previous.entries.len() == entries.len() && gates().all(|(old, new)| new.has_gate_of(old))
         };
         match previous.filter(same) {

@@ -6,7 +6,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{Refused, entry::Made};
-use crate::model::{Row, left, places};
+use crate::{
+    model::{Row, left, places},
+    slices,
+};
 
 /// What has an id.
 pub(super) trait Named {
@@ -67,8 +70,12 @@ where
 
     /// What there is of each of `rows`.
     pub(super) fn of(&self, rows: &[&Row<D>]) -> Vec<Former<'b, T>> {
-        let before: Vec<_> = self.taken.iter().map(|(row, _)| row.address()).collect();
-        let now: Vec<_> = rows.iter().map(|row| row.address()).collect();
+        let address = |row: &Row<D>| {
+            slices::step();
+            row.address()
+        };
+        let before: Vec<_> = self.taken.iter().map(|(row, _)| address(row)).collect();
+        let now: Vec<_> = rows.iter().map(|row| address(row)).collect();
         let places = places(&before, &now);
         let by_id: HashMap<_, _> = left(&before, &places)
             .filter_map(|place| self.taken.get(place))
