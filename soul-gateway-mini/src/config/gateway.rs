@@ -83,7 +83,7 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_UPSTREAM_CONNECT_TIMEOUT", value_name = "SECONDS")]
     pub(super) upstream_connect_timeout: Option<Seconds>,
 
-    /// Further upstreams tried, whatever the rule's `retry` says, when a connection cannot be made; 0 is Soul's behaviour
+    /// Further upstreams tried, whatever the rule's `retry` says, when a connection cannot be made, or once breaks off without an answer; 0 is Soul's behaviour
     #[arg(long, global = true, env = "SOUL_FAILOVER_LIMIT", value_name = "N")]
     pub(super) failover_limit: Option<AtLeast<0>>,
 

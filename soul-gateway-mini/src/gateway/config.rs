@@ -112,8 +112,8 @@ pub struct GatewayConfig {
     pub check_timeout: Duration,
     /// How long a connection to an upstream may take to be made.
     pub connect_timeout: Duration,
-    /// Further upstreams tried when a connection cannot be made, apart from the rule's `retry`; 0 is off, which
-    /// is Soul's behaviour.
+    /// Further upstreams tried when a connection cannot be made, apart from the rule's `retry`; one of them also when one
+    /// broke off without an answer. 0 is off, which is Soul's behaviour.
     pub failover_limit: usize,
     /// How long an upstream that could not be connected to is passed over; zero is off.
     pub suspect_for: Duration,

@@ -44,7 +44,7 @@ use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
 use interim::Listener;
 use pool::Limits;
-use send::Failure;
+use send::{Elsewhere, Failure};
 use upload::Upload;
 
 use super::{
@@ -192,7 +192,6 @@ impl<'r> Sending<'r> {
             return Box::pin(self.attempt_http2(candidate, None, deadline, timeout, answered)).await;
         }
         let mut waiting = true;
-        let mut repeated = false;
         loop {
             destination.count_attempt();
             let leased = if waiting { client.waiting(address, candidate.chosen()) } else { None };
@@ -218,7 +217,7 @@ impl<'r> Sending<'r> {
             if self.grpc {
                 lease.give_back(Instant::now());
                 let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
-                return Err(Failure { refusal, elsewhere: true });
+                return Err(Failure { refusal, elsewhere: Elsewhere::Freely });
             }
             self.write_head(&mut lease, destination);
             let pause = self.forwarder.body_idle_timeout;
@@ -245,18 +244,16 @@ impl<'r> Sending<'r> {
             // The upstream closed what it took for idle, just as it was used again.
             if self.whole && lease.link.reused && matches!(cause, SendError::Broken(_)) {
                 waiting = !lease.link.wrote();
-                repeated = true;
                 continue;
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
                 candidate.ended(Outcome::TimedOut, self.caller.lane.now());
             }
-            // One that is killed may still take a connection while it breaks off the others.
-            let went = repeated && self.whole && matches!(cause, SendError::Broken(_));
+            let went_away = matches!(cause, SendError::Broken(_));
             return Err(Failure {
                 refusal: not_answered(address, cause, timeout),
-                elsewhere: went || !lease.link.wrote(),
+                elsewhere: Elsewhere::after(!lease.link.wrote(), went_away),
             });
         }
     }
@@ -308,7 +305,7 @@ impl<'r> Sending<'r> {
                 self.whole = self.head.method.is_idempotent() && self.body == Announced::Nothing;
                 let what = "it switched protocols unasked".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
-                return Err(Failure { refusal, elsewhere: false });
+                return Err(Failure { refusal, elsewhere: Elsewhere::No });
             };
             let open = destination.tunnel();
             let held = (in_flight.changed(), open);
@@ -350,7 +347,7 @@ impl<'r> Sending<'r> {
             ConnectError::Refused(source) => Refusal::Connect { upstream, source },
             ConnectError::Late(after) => Refusal::ConnectLate { upstream, after },
         };
-        Failure { refusal, elsewhere: true }
+        Failure { refusal, elsewhere: Elsewhere::Freely }
     }
 }
 

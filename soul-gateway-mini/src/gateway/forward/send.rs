@@ -4,10 +4,15 @@
 //! |---|---|
 //! | no connection was made | any upstream not tried yet, up to `failover_limit` and the rule's `retry`: nothing was sent |
 //! | an idle connection had just been closed | the same upstream, once, on a new connection, if a repetition is harmless |
-//! | no answer in time, or the upstream broke off | an upstream not tried yet, up to the rule's `retry`, if a repetition is harmless |
+//! | the upstream went away while it was asked, on a new connection | an upstream not tried yet, once and within `failover_limit`, if a repetition is harmless |
+//! | that again, no answer in time, or none that can be read | an upstream not tried yet, up to the rule's `retry`, if a repetition is harmless |
 //!
 //! Harmless is what has an idempotent method, and no body or one that was kept so far (`replay_body_bytes`). A POST reaches one
 //! upstream at most once.
+//!
+//! Soul's `retry` says how often a request is repeated that took too long. It says nothing of upstreams that go away: there Soul's HTTP client
+//! repeats a request once by itself, whatever `retry` says, and at the same upstream. Here another one is asked, and no more than one: a request
+//! that ends whoever reads it must not go through all of them.
 //!
 //! Of all attempts after the first, a selector's requests have a budget together, so that a service that fails is not asked a
 //! multiple of what it could not answer.
@@ -63,7 +68,12 @@ pub(in crate::gateway) async fn send<'r>(
     let rule = candidates.rule();
     let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry);
-    let mut left = Left { failovers: forwarder.failover_limit, retries: rule.retry, timeout: rule.timeout };
+    let mut left = Left {
+        failovers: forwarder.failover_limit,
+        seen_once: false,
+        retries: rule.retry,
+        timeout: rule.timeout,
+    };
     let mut deadline = came.at + rule.timeout;
     loop {
         let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
@@ -151,6 +161,8 @@ async fn room<'r>(
 /// How often and until when a request may be tried again.
 struct Left {
     failovers: usize,
+    /// Whether one went away that may have seen the request.
+    seen_once: bool,
     retries: u32,
     timeout: Duration,
 }
@@ -166,9 +178,30 @@ enum Again {
 /// A failed attempt.
 pub(super) struct Failure {
     pub(super) refusal: Refusal,
-    /// Whether another upstream may be asked whatever the rule's `retry` says: this one can have seen nothing, or went away
-    /// while it was asked what may be asked twice.
-    pub(super) elsewhere: bool,
+    pub(super) elsewhere: Elsewhere,
+}
+
+/// Whether another upstream may be asked, whatever the rule's `retry` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elsewhere {
+    /// This one can have seen nothing of the request.
+    Freely,
+    /// It went away while it was asked what may be asked twice.
+    Once,
+    /// It is there, and may work on the request.
+    No,
+}
+
+impl Elsewhere {
+    /// - `nothing_sent`: the upstream can have seen nothing.
+    /// - `went_away`: it has ended its connection without an answer.
+    pub(super) fn after(nothing_sent: bool, went_away: bool) -> Self {
+        match (nothing_sent, went_away) {
+            (true, _) => Self::Freely,
+            (false, true) => Self::Once,
+            (false, false) => Self::No,
+        }
+    }
 }
 
 impl Left {
@@ -177,7 +210,12 @@ impl Left {
         if !whole || matches!(failure.refusal, Refusal::Caller(_)) {
             return None;
         }
-        if failure.elsewhere && self.failovers > 0 && Instant::now() < deadline {
+        let elsewhere = match failure.elsewhere {
+            Elsewhere::Freely => true,
+            Elsewhere::Once => !std::mem::replace(&mut self.seen_once, true),
+            Elsewhere::No => false,
+        };
+        if elsewhere && self.failovers > 0 && Instant::now() < deadline {
             self.failovers -= 1;
             return Some(Again::InSameTime);
         }

@@ -241,6 +241,39 @@ async fn an_upstream_that_goes_away_while_it_is_asked_does_not_show_to_a_get() {
 }
 
 #[tokio::test]
+async fn one_other_is_asked_when_an_upstream_goes_away_whatever_retry_says() {
+    for (limit, retry, fine_answers) in [(3, 0, true), (1, 0, true), (0, 0, false), (0, 1, true)] {
+        let (dying, fine) = (broken().await, Upstream::named("fine").await);
+        let config = GatewayConfig { failover_limit: limit, suspect_for: Duration::ZERO, ..config() };
+        let data = service(&[dying.address, fine.address], &handle("roundRobin", retry, 3000));
+        let running = Running::with(config, &data).await;
+        for request in [GET, PUT, GET, PUT] {
+            let before = dying.seen().len();
+            let answer = ask(running.address(), request).await;
+            let fails = !fine_answers && dying.seen().len() > before;
+            assert_eq!(answer.status(), if fails { 502 } else { 200 }, "{limit} {retry} {request}");
+        }
+        assert!(!dying.seen().is_empty(), "{limit} {retry}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_ends_whoever_reads_it_does_not_go_through_all() {
+    let mut all = Vec::new();
+    for _ in 0..4 {
+        all.push(broken().await);
+    }
+    let addresses: Vec<_> = all.iter().map(|upstream| upstream.address).collect();
+    for (retry, times) in [(0, 2), (1, 3)] {
+        let running = Running::start(&service(&addresses, &handle("roundRobin", retry, 3000))).await;
+        let seen = || all.iter().map(|upstream| upstream.seen().len()).sum::<usize>();
+        let before = seen();
+        assert_eq!(ask(running.address(), GET).await.status(), 502);
+        assert_eq!(seen() - before, times, "{retry}");
+    }
+}
+
+#[tokio::test]
 async fn connections_that_the_upstream_closed_while_idle_are_not_used() {
     let upstream =
         Upstream::start(|_| Reply::Last(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec())).await;

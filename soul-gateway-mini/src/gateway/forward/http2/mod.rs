@@ -18,8 +18,8 @@ pub(super) use body::Streaming;
 pub(super) use connections::{Connections, UnderWay, open};
 
 use super::{
-    AnswerBody, Failure, Origin, Passing, Sending, Times, client::Fresh, exchange::SendError, headers::Role,
-    listener, not_answered,
+    AnswerBody, Elsewhere, Failure, Origin, Passing, Sending, Times, client::Fresh, exchange::SendError,
+    headers::Role, listener, not_answered,
 };
 use crate::{
     clock::Moment,
@@ -54,7 +54,7 @@ impl Sending<'_> {
                         Ok(Fresh::Http2(under_way)) => under_way,
                         Ok(Fresh::Http1(_)) => {
                             let refusal = Refusal::NoHttp2 { upstream: Arc::clone(address) };
-                            return Err(Failure { refusal, elsewhere: true });
+                            return Err(Failure { refusal, elsewhere: Elsewhere::Freely });
                         }
                         Err(cause) => return Err(self.not_connected(candidate, cause)),
                     }
@@ -63,7 +63,7 @@ impl Sending<'_> {
             let Some(request) = self.asked().request(destination, self.target.text(&self.head.uri)) else {
                 let what = "neither its address nor the caller's `Host` is one for HTTP/2".to_owned();
                 let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
-                return Err(Failure { refusal, elsewhere: true });
+                return Err(Failure { refusal, elsewhere: Elsewhere::Freely });
             };
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
@@ -112,11 +112,10 @@ impl Sending<'_> {
                 destination.count_failure();
                 candidate.ended(Outcome::TimedOut, self.caller.lane.now());
             }
-            let repeated = repetitions < REPETITIONS;
-            let went = repeated && self.whole && !is_of_stream && matches!(cause, SendError::Broken(_));
+            let went_away = !is_of_stream && matches!(cause, SendError::Broken(_));
             return Err(Failure {
                 refusal: not_answered(address, cause, timeout),
-                elsewhere: unsent || went,
+                elsewhere: Elsewhere::after(unsent, went_away),
             });
         }
     }
