@@ -1,6 +1,7 @@
 //! The process: reads its settings, wires the parts, announces them, runs until a signal, drains.
 
 mod descriptors;
+mod error;
 mod inherit;
 mod logging;
 mod reload;
@@ -21,20 +22,18 @@ use std::{
 
 use tracing::{error, info, warn};
 
+pub use self::error::AppError;
 use self::{
     reload::Reloading,
     signals::{Signals, Wanted},
     takeover::{Predecessor, Successors, Turn},
 };
 use crate::{
-    admin::{Admin, AdminError, DataDir},
+    admin::{Admin, DataDir},
     causes::chain,
     config::{Role, Settings},
-    gateway::{Drained, Gateway, GatewayConfig, GatewayError, GatewaySource, Sockets},
+    gateway::{Drained, Gateway, GatewayConfig, GatewaySource, Sockets},
 };
-
-/// Exit code when it cannot run.
-const EXIT_FAILURE: u8 = 1;
 
 /// How long calls of the system that cannot be stopped are waited for at the end.
 const LEFTOVERS: Duration = Duration::from_millis(500);
@@ -44,7 +43,8 @@ const EXIT_AT_ONCE: i32 = 130;
 
 /// The whole program: `args` begins with its name, as from [`std::env::args_os`].
 ///
-/// Exit codes: 0 after a signal and draining, 1 when it cannot run, 2 for a bad setting, 130 at a second signal.
+/// Exit codes: 0 after a signal and draining, 1 when it cannot run, 2 for a setting that cannot work, and for a file named by one that
+/// cannot be used, 130 at a second signal.
 #[must_use]
 pub fn main<I>(args: I) -> ExitCode
 where
@@ -72,7 +72,7 @@ where
         Err(error) => {
             // OK to ignore: when stderr is gone there is nobody left to tell, and the exit code still says it.
             let _ = writeln!(io::stderr(), "error: {}", chain(&error));
-            ExitCode::from(EXIT_FAILURE)
+            ExitCode::from(error.exit_code())
         }
     }
 }
@@ -292,61 +292,4 @@ async fn serving(
     let gateway = Gateway::start_on(sockets, config, source).await?;
     info!(status = %gateway.status_addr(), "wait for the first configuration");
     if gateway.ready().await { Ok(gateway) } else { Err(AppError::NotServing) }
-}
-
-/// Why the process cannot run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AppError {
-    /// The machine refused threads, timers or signals.
-    #[error("start the runtime")]
-    Runtime(#[source] io::Error),
-    /// An address cannot be listened on.
-    #[error("listen on `{address}` (`{flag}`)")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The flag that sets it.
-        flag: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The admin did not start.
-    #[error(transparent)]
-    Admin(AdminError),
-    /// The gateway did not start.
-    #[error(transparent)]
-    Gateway(GatewayError),
-    /// No gateway could be taken over from, or found for it.
-    #[error("take over by `{}` (`--takeover`)", path.display())]
-    Takeover {
-        /// The socket file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The gateway has its first configuration, and its port cannot be opened after all; the log says why.
-    #[error("open the port for requests (`--gateway-listen`)")]
-    NotServing,
-}
-
-impl From<AdminError> for AppError {
-    fn from(error: AdminError) -> Self {
-        match error {
-            AdminError::Bind { address, source } => Self::Listen { address, flag: "--admin-listen", source },
-            error => Self::Admin(error),
-        }
-    }
-}
-
-impl From<GatewayError> for AppError {
-    fn from(error: GatewayError) -> Self {
-        match error {
-            GatewayError::Listen { address, purpose, source } => {
-                let flag = if purpose == "status" { "--status-listen" } else { "--gateway-listen" };
-                Self::Listen { address, flag, source }
-            }
-            error => Self::Gateway(error),
-        }
-    }
 }

@@ -93,6 +93,35 @@ async fn bad_variable_is_named() {
 }
 
 #[tokio::test]
+async fn a_file_that_cannot_be_used_is_named_with_its_setting_and_what_to_do() {
+    let (folder, file) = file("nothing that any of them wants\n");
+    let missing = folder.path().join("missing");
+    let below = folder.path().join("none").join("x");
+    let (folder, file, missing, below) = (text(folder.path()), text(&file), text(&missing), text(&below));
+    let tls = |file| vec!["--tls-certificate", file, "--tls-key", file];
+    for (args, flag, path) in [
+        (vec!["--upstream-ca", missing], "--upstream-ca", missing),
+        (vec!["--upstream-ca", file], "--upstream-ca", file),
+        (vec!["--access-log", below], "--access-log", below),
+        (vec!["--access-log", folder], "--access-log", folder),
+        (tls(missing), "--tls-certificate", missing),
+        (tls(file), "--tls-certificate", file),
+        (vec!["--takeover", below], "--takeover", below),
+        (vec!["--takeover", file], "--takeover", file),
+        (vec!["--config", missing], "--config", missing),
+    ] {
+        let mut all = vec!["gateway", "--gateway-listen", "127.0.0.1:0", "--status-listen", "127.0.0.1:0"];
+        all.extend(args);
+        let output = program().run(&all).await;
+        assert_refused(&output, &[&format!("`{path}` (`{flag}`)"), "expected"]);
+    }
+    for args in [["--data-dir", file], ["--api-token-file", missing], ["--shenyu-password-file", missing]] {
+        let output = program().run(&["admin", "--admin-listen", "127.0.0.1:0", args[0], args[1]]).await;
+        assert_refused(&output, &[args[0], args[1], "expected"]);
+    }
+}
+
+#[tokio::test]
 async fn an_empty_variable_is_none_and_an_unknown_one_is_mentioned() {
     let args = ["admin", "--data-dir", "memory", "--admin-listen", "203.0.113.1:9", "--log-format", "text"];
     let output = program().env("SOUL_POLL_HOLD", "").env("SOUL_ADMIN_LISTN", "x").run(&args).await;

@@ -227,8 +227,11 @@ async fn a_file_that_is_no_socket_is_left_alone() {
     let args = shop.args(&format!("{}:0", own_address()), &takeover(&path));
     let running = program().spawn(&args.iter().map(String::as_str).collect::<Vec<_>>());
     let (status, log) = running.ended().await;
-    assert_eq!(status.code(), Some(1), "{log}");
-    assert!(log.contains("(`--takeover`): something that is no socket is there"), "{log}");
+    assert_eq!(status.code(), Some(2), "{log}");
+    assert!(
+        log.contains("(`--takeover`)") && log.contains(": something that is no socket is there"),
+        "{log}"
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's work");
 }
 

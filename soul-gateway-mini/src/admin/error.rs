@@ -11,6 +11,7 @@ use super::{
     store::DamagedRow,
     writer::OpenError,
 };
+use crate::causes::is_of_the_name;
 
 /// Why an admin does not start.
 #[derive(Debug, Error)]
@@ -49,6 +50,15 @@ pub enum AdminError {
 }
 
 impl AdminError {
+    /// Whether a setting has to be put right, or the folder that it names.
+    pub(crate) fn is_of_a_setting(&self) -> bool {
+        match self {
+            Self::Config(_) => true,
+            Self::Store(PersistError::Unusable { source, .. }) => is_of_the_name(source),
+            _ => false,
+        }
+    }
+
     pub(crate) fn open(error: OpenError, data: String) -> Self {
         match error {
             OpenError::Persist(error) => Self::Store(error),

@@ -95,7 +95,11 @@ impl fmt::Display for ConfigError {
             }
             Self::Contradiction(problem) => f.write_str(problem),
             Self::Unreadable { file, setting, source } => {
-                write!(f, "read `{}` (`{setting}`): {source}", file.display())
+                write!(
+                    f,
+                    "read `{}` (`{setting}`), expected a file that this user may read: {source}",
+                    file.display()
+                )
             }
             Self::File { file, mistakes } => {
                 for (index, FileMistake { line, key, message }) in mistakes.iter().enumerate() {

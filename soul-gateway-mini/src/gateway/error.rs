@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{context::ContextPathError, forward::CallerFault};
-use crate::tls::TlsError;
+use crate::{causes::is_of_the_name, tls::TlsError};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,10 @@ pub enum GatewayError {
         source: io::Error,
     },
     /// The access log cannot be written.
-    #[error("open the access log `{}` (`--access-log`)", path.display())]
+    #[error(
+        "open the access log `{}` (`--access-log`), expected a file in a folder that is there and may be written by this user",
+        path.display()
+    )]
     AccessLog {
         /// The file.
         path: PathBuf,
@@ -53,6 +56,18 @@ pub enum GatewayError {
         /// Why not.
         source: io::Error,
     },
+}
+
+impl GatewayError {
+    /// Whether a setting has to be put right, or a file that it names.
+    pub(crate) fn is_of_a_setting(&self) -> bool {
+        match self {
+            Self::Config { .. } | Self::AdminUrl { .. } | Self::NoAdmin => true,
+            Self::AccessLog { source, .. } => is_of_the_name(source),
+            Self::Tls(error) => error.is_of_a_setting(),
+            Self::Listen { .. } | Self::Thread { .. } => false,
+        }
+    }
 }
 
 /// Why a request was not answered by an upstream; what the caller is told is decided in `respond`.

@@ -4,12 +4,14 @@ use std::{io, path::PathBuf};
 
 use rustls::pki_types::pem;
 
+use crate::causes::is_of_the_name;
+
 /// Why TLS cannot be spoken with the files that were given; each names the file and the setting that does.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// The file cannot be read.
-    #[error("read `{}` (`{flag}`)", file.display())]
+    #[error("read `{}` (`{flag}`), expected a file that this user may read", file.display())]
     Unreadable {
         /// The setting that names the file.
         flag: &'static str,
@@ -19,7 +21,7 @@ pub enum TlsError {
         source: io::Error,
     },
     /// It is no PEM.
-    #[error("`{}` (`{flag}`) cannot be read as PEM", file.display())]
+    #[error("`{}` (`{flag}`) cannot be read as PEM, expected what begins with `-----BEGIN`", file.display())]
     NotPem {
         /// The setting that names the file.
         flag: &'static str,
@@ -41,7 +43,7 @@ pub enum TlsError {
         label: &'static str,
     },
     /// What it holds cannot be used.
-    #[error("`{}` (`{flag}`) cannot be used", file.display())]
+    #[error("`{}` (`{flag}`) cannot be used, put another in its place", file.display())]
     Unusable {
         /// The setting that names the file.
         flag: &'static str,
@@ -52,7 +54,7 @@ pub enum TlsError {
     },
     /// Certificate and key do not belong together.
     #[error(
-        "the key in `{}` (`--tls-key`) is not that of the first certificate in `{}` (`--tls-certificate`)",
+        "the key in `{}` (`--tls-key`) is not that of the first certificate in `{}` (`--tls-certificate`); name the key that it was made with",
         key.display(), certificate.display()
     )]
     Mismatch {
@@ -64,4 +66,17 @@ pub enum TlsError {
     /// The library refuses its own defaults.
     #[error("set up TLS")]
     Setup(#[source] rustls::Error),
+}
+
+impl TlsError {
+    /// Whether a file, or the setting that names it, has to be put right.
+    pub(crate) fn is_of_a_setting(&self) -> bool {
+        match self {
+            Self::Unreadable { source, .. } => is_of_the_name(source),
+            Self::NotPem { .. } | Self::Nothing { .. } | Self::Unusable { .. } | Self::Mismatch { .. } => {
+                true
+            }
+            Self::Setup(_) => false,
+        }
+    }
 }

@@ -74,7 +74,9 @@ pub enum PersistError {
         folder: PathBuf,
     },
     /// The folder or a file in it cannot be used.
-    #[error("cannot use `{path}` for the store")]
+    #[error(
+        "cannot use `{path}` for the store (`--data-dir`), expected a folder in which this user may write, or `memory`"
+    )]
     Unusable {
         /// The folder or file.
         path: PathBuf,
