@@ -24,7 +24,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
-use super::{Requests, access::Lines, forward::Client};
+use super::{Requests, access::Lines, forward::Client, spread::Share};
 use crate::{
     clock::{Clock, Moment},
     sync::{CachedSnapshot, ConfigSync, Snapshot},
@@ -39,6 +39,7 @@ const LEFTOVERS: Duration = Duration::from_millis(100);
 /// What one thread has to itself.
 pub(super) struct Lane {
     client: Arc<Client>,
+    share: Share,
     serving: Mutex<Serving>,
     lines: Lines,
     clock: Clock,
@@ -86,11 +87,13 @@ impl Lane {
         requests: &Arc<ArcSwap<Requests>>,
         client: Client,
         lines: Lines,
+        share: Share,
     ) -> Self {
         let held = Arc::new(Held { snapshot: None, requests: requests.load_full() });
         let requests = Cache::new(Arc::clone(requests));
         let lane = Self {
             client: Arc::new(client),
+            share,
             serving: Mutex::new(Serving { snapshot: sync.cached(), requests, held: Arc::clone(&held) }),
             lines,
             clock: Clock::new(),
@@ -111,6 +114,11 @@ impl Lane {
     /// Its connections to upstreams.
     pub(super) fn client(&self) -> &Arc<Client> {
         &self.client
+    }
+
+    /// Its connections to callers, and those of the other lanes.
+    pub(super) fn share(&self) -> &Share {
+        &self.share
     }
 
     /// Reads the clock.
@@ -169,6 +177,7 @@ impl Lane {
             ticks.tick().await;
             self.clock.adjust();
             self.client.sweep();
+            self.share.settle();
             self.lines.flush();
             drop(self.held());
         }

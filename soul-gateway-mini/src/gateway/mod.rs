@@ -54,6 +54,7 @@ mod reload;
 mod respond;
 mod server;
 mod spare;
+mod spread;
 mod status;
 mod work;
 

@@ -32,7 +32,7 @@ use super::{
     port::{Ports, SPREADS, Sockets, is_at},
     probe, refresh,
     reload::{Reloaded, Reloads},
-    status,
+    spread, status,
     work::Work,
 };
 use crate::{
@@ -184,12 +184,13 @@ impl Gateway {
         };
         let served = Arc::new(ArcSwap::new(requests(&config)));
         let accepted = Arc::new(ArcSwap::new(serving(&config)));
-        let lane = || {
+        let lane = |share| {
             let client = Client::new(Arc::clone(&names), Arc::clone(&upstream_tls));
             let lines = Lines::new(Arc::clone(&access_log));
-            Arc::new(Lane::new(&sync, &served, client, lines))
+            Arc::new(Lane::new(&sync, &served, client, lines, share))
         };
-        let lanes: Arc<[Arc<Lane>]> = ports.iter().map(|_| lane()).collect();
+        let (shares, handed): (Vec<_>, Vec<_>) = spread::shares(ports.len()).into_iter().unzip();
+        let lanes: Arc<[Arc<Lane>]> = shares.into_iter().map(lane).collect();
         let places = Places::new(config.max_connections);
         let (config, configured) = watch::channel(Arc::new(config));
         let config = Arc::new(config);
@@ -238,7 +239,7 @@ impl Gateway {
         }
         reloads
             .add("authorities of upstreams", move |config| Ok(upstream_tls.reload(config.upstream_trust())?));
-        for (index, (lane, port)) in lanes.iter().zip(ports).enumerate() {
+        for (index, ((lane, port), handed)) in lanes.iter().zip(ports).zip(handed).enumerate() {
             let work = Work {
                 sync: sync.clone(),
                 serving: Arc::clone(&accepted),
@@ -248,7 +249,7 @@ impl Gateway {
                 alone: Arc::clone(&alone),
                 open: Arc::clone(&opened),
             };
-            let work = Arc::new(work).run(Arc::clone(lane), port);
+            let work = Arc::new(work).run(Arc::clone(lane), port, handed);
             lane.start(index, work, tasks.cut.clone(), tasks.lanes.token())
                 .map_err(|source| GatewayError::Thread { source })?;
         }

@@ -177,6 +177,7 @@ async fn status(extract::State(state): Shared) -> Response {
         connections: ConnectionsView {
             callers: watched.callers.len(),
             upstreams: watched.upstream_connections(),
+            callers_by_lane: watched.lanes.iter().map(|lane| lane.share().open()).collect(),
         },
         config: snapshot.as_deref().map(ConfigView::of),
     };
@@ -198,6 +199,8 @@ struct Document<'s> {
 struct ConnectionsView {
     callers: usize,
     upstreams: usize,
+    /// How they are spread; one that goes from lane to lane may be in neither.
+    callers_by_lane: Vec<usize>,
 }
 
 #[derive(Serialize)]

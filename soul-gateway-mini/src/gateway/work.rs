@@ -16,6 +16,7 @@ use super::{
     connection::{self, Serving},
     lane::Lane,
     port::Port,
+    spread::{Handed, Taken},
 };
 use crate::{
     listen::{Accepted, Acceptor, Places},
@@ -37,26 +38,28 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Opens the port once there is something to answer with, and accepts connections until the gateway drains.
-    pub(super) async fn run(self: Arc<Self>, lane: Arc<Lane>, port: Port) {
-        let drain = self.drain.clone();
-        if drain.run_until_cancelled(self.sync.ready()).await == Some(true) {
+    /// Opens the port once there is something to answer with, and serves connections until the gateway drains.
+    pub(super) async fn run(self: Arc<Self>, lane: Arc<Lane>, port: Port, handed: Handed) {
+        let mut accepting = JoinSet::new();
+        if self.drain.run_until_cancelled(self.sync.ready()).await == Some(true) {
             match port.open() {
                 Ok(listeners) => {
                     self.open.send_modify(|lanes| *lanes += 1);
-                    let mut accepting: JoinSet<_> = listeners
-                        .into_iter()
-                        .map(|listener| Arc::clone(&self).accept(Arc::clone(&lane), listener))
-                        .collect();
-                    drain.cancelled().await;
-                    while accepting.join_next().await.is_some() {}
-                    self.open.send_modify(|lanes| *lanes -= 1);
+                    for listener in listeners {
+                        accepting.spawn(Arc::clone(&self).accept(Arc::clone(&lane), listener));
+                    }
                 }
                 Err(error) => {
                     tracing::error!(%error, "the port for requests cannot be opened");
-                    drain.cancel();
+                    self.drain.cancel();
                 }
             }
+        }
+        let opened = !accepting.is_empty();
+        self.take_over(&lane, handed).await;
+        while accepting.join_next().await.is_some() {}
+        if opened {
+            self.open.send_modify(|lanes| *lanes -= 1);
         }
         lane.drain();
     }
@@ -65,24 +68,39 @@ impl Work {
     async fn accept(self: Arc<Self>, lane: Arc<Lane>, listener: TcpListener) {
         let mut acceptor = Acceptor::new(listener, "gateway", self.places.clone());
         while let Some(accepted) = self.drain.run_until_cancelled(acceptor.next()).await {
-            self.serve(&lane, accepted);
+            if let Some(taken) = lane.share().spread(accepted) {
+                self.serve(&lane, taken);
+            }
         }
+        let keep = |accepted| self.serve(&lane, lane.share().keep(accepted));
         let mut waiting = acceptor.end();
         if self.alone.load(Relaxed) {
             while let Some(accepted) = waiting.next().await {
-                self.serve(&lane, accepted);
+                keep(accepted);
             }
         } else {
-            iter::from_fn(|| waiting.next_placed()).for_each(|accepted| self.serve(&lane, accepted));
+            iter::from_fn(|| waiting.next_placed()).for_each(keep);
         }
     }
 
-    fn serve(&self, lane: &Arc<Lane>, Accepted { stream, peer, place }: Accepted) {
+    /// Takes connections over from other lanes until the drain, and then those that are on their way.
+    async fn take_over(&self, lane: &Arc<Lane>, mut handed: Handed) {
+        while let Some(Some(taken)) = self.drain.run_until_cancelled(handed.next()).await {
+            self.serve(lane, taken);
+        }
+        handed.close();
+        while let Some(taken) = handed.next().await {
+            self.serve(lane, taken);
+        }
+    }
+
+    fn serve(&self, lane: &Arc<Lane>, Taken { accepted, count }: Taken) {
+        let Accepted { stream, peer, place } = accepted;
         let (lane, serving) = (Arc::clone(lane), self.serving.load_full());
         let connection = connection::serve(stream, peer.ip(), lane, serving);
         self.callers.spawn(async move {
             connection.await;
-            drop(place);
+            drop((place, count));
         });
     }
 }

@@ -27,6 +27,7 @@ pub(crate) struct Acceptor {
 }
 
 /// A connection, and the place it takes until this is dropped.
+#[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,

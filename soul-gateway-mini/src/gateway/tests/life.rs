@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tokio::{net::TcpStream, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -80,6 +81,36 @@ async fn as_many_connections_as_allowed_and_the_next_waits_for_its_turn() {
     assert!(tokio::time::timeout(Duration::from_millis(100), second.head()).await.is_err());
     drop(first);
     assert_eq!(second.response_to("GET").await.text(), "one");
+}
+
+#[tokio::test]
+async fn connections_are_spread_evenly_over_lanes_and_none_is_lost_at_the_end() {
+    let upstream = Upstream::named("one").await;
+    let data = service(&[upstream.address], &handle("roundRobin", 0, 3000));
+    let running = Running::with(GatewayConfig { threads: 4, ..config() }, &data).await;
+    let request = "GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut wires = Vec::new();
+    for _ in 0..40 {
+        let mut wire = Wire::connect(running.address()).await;
+        wire.send(request).await;
+        assert_eq!(wire.response_to("GET").await.text(), "one");
+        wires.push(wire);
+    }
+    assert_eq!(running.status().await["connections"]["callersByLane"], json!([10, 10, 10, 10]));
+
+    // All at once, and before the last of them has arrived where it is served, the gateway is told to stop.
+    for _ in 0..40 {
+        let mut wire = Wire::connect(running.address()).await;
+        wire.send(request).await;
+        wires.push(wire);
+    }
+    let last = wires.split_off(40);
+    drop(wires);
+    let stopping = tokio::spawn(running.gateway.shutdown());
+    for mut wire in last {
+        assert_eq!(wire.response_to("GET").await.text(), "one");
+    }
+    assert_eq!(within(stopping).await.unwrap(), Drained::All);
 }
 
 /// Asks without a pause until told to stop, and gives how often; every answer must be `one` or `two`.
