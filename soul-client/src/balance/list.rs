@@ -70,7 +70,7 @@ pub(super) struct MemberList {
     /// The members' states again, which saves a choice one step through memory.
     pub(super) states: Box<[Arc<UpstreamState>]>,
     pub(super) group: Arc<Group>,
-    /// Those that had no state before.
+    /// Those that had no state in the list before, if there was one.
     pub(super) newcomers: Vec<usize>,
     /// In how many parts requests count; 1 is in none of their own.
     pub(super) parts: u32,
@@ -100,7 +100,9 @@ impl MemberList {
         let member = |(index, upstream): (usize, Upstream)| {
             let key = (upstream.protocol().to_owned(), upstream.url().to_owned());
             let state = states.entry(key).or_insert_with(|| {
-                newcomers.push(index);
+                if previous.is_some() {
+                    newcomers.push(index);
+                }
                 UpstreamState::new(upstream.protocol(), upstream.url(), &group)
             });
             Arc::new(Member { state: Arc::clone(state), upstream, recorder: Arc::clone(recorder) })

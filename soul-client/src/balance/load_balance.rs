@@ -96,12 +96,25 @@ pub enum Way {
 }
 
 /// A name that [`policy::by_name`] knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PolicyName(&'static str);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyName {
+    /// Its place among [`policy::KNOWN`]: a large configuration has very many, one a rule.
+    place: u8,
+}
 
 impl PolicyName {
+    const fn as_str(self) -> &'static str {
+        policy::KNOWN[self.place as usize]
+    }
+
     pub(super) fn policy(self) -> Option<Arc<dyn Policy>> {
-        policy::by_name(self.0).ok()
+        policy::by_name(self.as_str()).ok()
+    }
+}
+
+impl fmt::Debug for PolicyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PolicyName").field(&self.as_str()).finish()
     }
 }
 
@@ -114,7 +127,7 @@ impl Way {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Soul(balance) => balance.as_str(),
-            Self::Policy(PolicyName(name)) => name,
+            Self::Policy(name) => name.as_str(),
         }
     }
 }
@@ -136,8 +149,8 @@ impl FromStr for Way {
     type Err = UnknownPolicy;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let name = policy::canonical(name)?;
-        Ok(name.parse().map_or(Self::Policy(PolicyName(name)), Self::Soul))
+        let policy = PolicyName { place: policy::place(name)? };
+        Ok(policy.as_str().parse().map_or(Self::Policy(policy), Self::Soul))
     }
 }
 

@@ -84,7 +84,7 @@ pub use load_balance::{LoadBalance, PolicyName, UnknownLoadBalance, Way};
 pub use outlier::{OutlierDetector, Verdict};
 pub use pick::{Outcome, Pick};
 pub use prefer::Prefer;
-pub use set::{Choice, SetSettings, UpstreamSet};
+pub use set::{Choice, SetSettings, SharedSettings, UpstreamSet};
 pub use slow_start::SlowStart;
 pub use snapshot::{Settings, Snapshot};
 pub use state::{InFlight, UpstreamState};

@@ -49,7 +49,8 @@ pub fn own() -> usize {
 ///
 /// Each lies in memory by itself; that no other is on its cache line is a matter of the alignment of `T`.
 pub struct Parts<T> {
-    places: OnceLock<Arc<[Place<T>]>>,
+    // By one word: a large configuration has very many that never count.
+    places: OnceLock<Arc<Box<[Place<T>]>>>,
 }
 
 /// Where a part is, once it was asked for.
@@ -86,8 +87,8 @@ impl<T> Parts<T> {
         places[index % places.len()].get_or_init(|| Box::new(init()))
     }
 
-    fn places(&self, count: usize) -> &Arc<[Place<T>]> {
-        self.places.get_or_init(|| (0..count.max(1)).map(|_| OnceLock::new()).collect())
+    fn places(&self, count: usize) -> &Arc<Box<[Place<T>]>> {
+        self.places.get_or_init(|| Arc::new((0..count.max(1)).map(|_| OnceLock::new()).collect()))
     }
 
     /// The parts that were asked for.

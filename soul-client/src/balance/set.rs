@@ -54,6 +54,32 @@ impl From<Choice> for SetSettings {
     }
 }
 
+/// Settings that many sets may share: the gateway has one set for each of its selectors, and they take more memory than the rest
+/// of it.
+#[derive(Clone, Debug)]
+pub struct SharedSettings(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    settings: SetSettings,
+    recorder: Arc<Recorder>,
+}
+
+impl From<SetSettings> for SharedSettings {
+    fn from(settings: SetSettings) -> Self {
+        let recorder = Arc::new(settings.recorder());
+        Self(Arc::new(Shared { settings, recorder }))
+    }
+}
+
+impl SharedSettings {
+    /// The settings.
+    #[must_use]
+    pub fn get(&self) -> &SetSettings {
+        &self.0.settings
+    }
+}
+
 impl SetSettings {
     fn policies(&self) -> impl Iterator<Item = (PolicyName, Arc<dyn Policy>)> {
         let mut ways = self.ways.clone();
@@ -75,7 +101,7 @@ impl SetSettings {
 /// The upstreams of one selector, built once for each change and immutable afterwards, but for what the policies work out
 /// anew when health changes.
 pub struct UpstreamSet {
-    settings: SetSettings,
+    settings: SharedSettings,
     list: Arc<MemberList>,
     /// Those that the configuration lets take traffic, heeding health.
     up: Up,
@@ -100,27 +126,30 @@ impl UpstreamSet {
     /// - `previous`: the set that this one replaces.
     #[must_use]
     pub fn build(upstreams: Vec<Upstream>, previous: Option<&Arc<Self>>, choice: Choice) -> Arc<Self> {
-        Self::build_with(upstreams, previous, choice.into(), 0)
+        Self::build_with(upstreams, previous, SetSettings::from(choice), 0)
     }
 
     /// Builds the set of a list, for all the ways that the settings name.
     ///
-    /// Tables for keys are built here, so not on the path of a request.
+    /// Tables of policies for keys are built here, so not on the path of a request; Soul's ring when it is first asked for, or by
+    /// [`UpstreamSet::prepare`].
     ///
     /// - `now_ms`: milliseconds since the epoch.
     #[must_use]
     pub fn build_with(
         upstreams: Vec<Upstream>,
         previous: Option<&Arc<Self>>,
-        settings: SetSettings,
+        settings: impl Into<SharedSettings>,
         now_ms: i64,
     ) -> Arc<Self> {
-        if let Some(previous) = previous.filter(|p| p.settings == settings && p.list.lists(&upstreams)) {
+        let shared: SharedSettings = settings.into();
+        let settings = shared.get();
+        if let Some(previous) = previous.filter(|p| p.settings() == settings && p.list.lists(&upstreams)) {
             return Arc::clone(previous);
         }
         let previous = previous.map(Arc::as_ref);
-        let recorder = Arc::new(settings.recorder());
-        let list = MemberList::build(upstreams, previous.map(|p| &*p.list), &recorder, settings.parts);
+        let recorder = &shared.0.recorder;
+        let list = MemberList::build(upstreams, previous.map(|p| &*p.list), recorder, settings.parts);
         let list = Arc::new(list);
         let choice = settings.choice;
         let configured = |heed| {
@@ -157,7 +186,7 @@ impl UpstreamSet {
             round_robin,
             hash,
             policies,
-            settings,
+            settings: shared,
         })
     }
 
@@ -199,7 +228,7 @@ impl UpstreamSet {
     /// Brings the policies up to date with health, ejections and the numbers that they want; does nothing while nothing has
     /// changed. Not on the path of a request: every 100 ms is plenty.
     pub fn refresh(&self, now_ms: i64) {
-        self.list.sweep(self.settings.outliers.as_ref(), now_ms);
+        self.list.sweep(self.settings().outliers.as_ref(), now_ms);
         for (_, balancer) in &self.policies {
             balancer.refresh(now_ms);
         }
@@ -214,13 +243,13 @@ impl UpstreamSet {
     /// Which of them may be chosen by Soul's ways.
     #[must_use]
     pub fn choice(&self) -> Choice {
-        self.settings.choice
+        self.settings().choice
     }
 
     /// How they are chosen.
     #[must_use]
     pub fn settings(&self) -> &SetSettings {
-        &self.settings
+        self.settings.get()
     }
 
     /// Whether it was built for a way.
@@ -229,6 +258,13 @@ impl UpstreamSet {
         match way {
             Way::Soul(_) => true,
             Way::Policy(name) => self.by_policy(name).is_some(),
+        }
+    }
+
+    /// Builds what a way needs besides, so that no request has to wait for it. Does nothing if it is there.
+    pub fn prepare(&self, way: Way) {
+        if way == Way::Soul(LoadBalance::Hash) {
+            self.hash.prepare(self.view());
         }
     }
 
@@ -244,7 +280,7 @@ impl UpstreamSet {
     }
 
     fn view(&self) -> Members<'_> {
-        let panic = self.list.group.is_panic(self.settings.panic_threshold);
+        let panic = self.list.group.is_panic(self.settings().panic_threshold);
         Members::new(&self.list, if panic { &self.panicking } else { &self.up })
     }
 }
@@ -252,7 +288,7 @@ impl UpstreamSet {
 impl fmt::Debug for UpstreamSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamSet")
-            .field("settings", &self.settings)
+            .field("settings", self.settings())
             .field("members", &self.list.members)
             .finish_non_exhaustive()
     }

@@ -43,7 +43,7 @@ impl SlowStart {
     /// The part of the share at `passed`, which is from 0 to 1.
     #[must_use]
     pub fn factor(&self, passed: f64) -> f64 {
-        passed.powf(1.0 / self.aggression).max(self.floor).min(1.0)
+        libm::pow(passed, 1.0 / self.aggression).max(self.floor).min(1.0)
     }
 
     pub(super) fn start(&self, state: &UpstreamState, now_ms: i64) {

@@ -16,14 +16,22 @@ const DEFAULT_PROTOCOL: &str = "http://";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Protocol, then the address: `http://10.0.0.2:8188`.
-    base_url: String,
-    /// Where the address begins in `base_url`.
-    address_at: usize,
-    url: String,
-    weight: i32,
-    status: bool,
+    base_url: Box<str>,
+    /// The url, where it is not the address.
+    url: Option<Box<str>>,
+    /// There only where somebody said something.
+    labels: Option<Box<Labels>>,
     timestamp: i64,
+    /// Where the address begins in `base_url`.
+    address_at: u32,
+    weight: i32,
     warmup: i32,
+    status: bool,
+}
+
+/// What is known of few upstreams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Labels {
     zone: Option<Box<str>>,
     metadata: BTreeMap<String, String>,
 }
@@ -47,8 +55,8 @@ impl Upstream {
     /// Sets the scheme, written with `://`.
     #[must_use]
     pub fn with_protocol(self, protocol: &str) -> Self {
-        let base_url = format!("{protocol}{}", self.address());
-        Self { base_url, address_at: protocol.len(), ..self }
+        let base_url = format!("{protocol}{}", self.address()).into();
+        Self { base_url, address_at: place(protocol), ..self }
     }
 
     /// Sets the weight; 0 or less takes no traffic.
@@ -71,45 +79,47 @@ impl Upstream {
 
     /// Sets the zone.
     #[must_use]
-    pub fn with_zone(self, zone: impl Into<Box<str>>) -> Self {
-        Self { zone: Some(zone.into()), ..self }
+    pub fn with_zone(mut self, zone: impl Into<Box<str>>) -> Self {
+        self.labels.get_or_insert_default().zone = Some(zone.into());
+        self
     }
 
     /// Adds a word on it, such as a version.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.metadata.insert(key.into(), value.into());
+        self.labels.get_or_insert_default().metadata.insert(key.into(), value.into());
         self
     }
 
     /// Where it stands; upstreams without a zone are one zone of their own.
     #[must_use]
     pub fn zone(&self) -> Option<&str> {
-        self.zone.as_deref()
+        self.labels.as_ref()?.zone.as_deref()
     }
 
     /// What else is known of it.
     #[must_use]
     pub fn metadata(&self) -> &BTreeMap<String, String> {
-        &self.metadata
+        static NOTHING: BTreeMap<String, String> = BTreeMap::new();
+        self.labels.as_ref().map_or(&NOTHING, |labels| &labels.metadata)
     }
 
     /// The url exactly as configured; Soul's keys and hashes are made of this text.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        self.url.as_deref().unwrap_or(self.address())
     }
 
     /// `host:port`: the url without blanks around it.
     #[must_use]
     pub fn address(&self) -> &str {
-        &self.base_url[self.address_at..]
+        &self.base_url[self.address_at as usize..]
     }
 
     /// The scheme with `://`, as configured; `http://` if none is.
     #[must_use]
     pub fn protocol(&self) -> &str {
-        &self.base_url[..self.address_at]
+        &self.base_url[..self.address_at as usize]
     }
 
     /// What a request's path is appended to: protocol and address.
@@ -170,21 +180,26 @@ impl Upstream {
 impl From<&DivideUpstream> for Upstream {
     fn from(wire: &DivideUpstream) -> Self {
         let protocol = wire.protocol.as_deref().filter(|p| !gson::is_blank(p)).unwrap_or(DEFAULT_PROTOCOL);
-        let url = wire.upstream_url.clone().unwrap_or_default();
+        let url = wire.upstream_url.as_deref().unwrap_or_default();
         // Java's `trim`: everything up to the space, control characters included.
         let address = url.trim_matches(|c: char| c <= ' ');
         Self {
-            base_url: format!("{protocol}{address}"),
-            address_at: protocol.len(),
+            base_url: format!("{protocol}{address}").into(),
+            url: (url != address).then(|| url.into()),
+            labels: None,
+            address_at: place(protocol),
             weight: wire.weight,
             status: wire.status,
             timestamp: wire.timestamp,
             warmup: wire.warmup,
-            zone: None,
-            metadata: BTreeMap::new(),
-            url,
         }
     }
+}
+
+/// Where the address begins behind a protocol.
+fn place(protocol: &str) -> u32 {
+    // OK to be wrong for one of four gigabytes: nobody has that.
+    u32::try_from(protocol.len()).unwrap_or(0)
 }
 
 #[cfg(test)]

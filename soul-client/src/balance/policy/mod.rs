@@ -53,9 +53,7 @@ pub use self::{
     stride::WeightedRoundRobin,
     zone::ZoneAvoidance,
 };
-pub(super) use self::{
-    hash::HashPicker, names::canonical, random::RandomPicker, round_robin::RoundRobinPicker,
-};
+pub(super) use self::{hash::HashPicker, names::place, random::RandomPicker, round_robin::RoundRobinPicker};
 use super::context::{PickContext, RandomSource};
 pub use super::members::Members;
 

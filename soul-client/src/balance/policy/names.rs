@@ -91,18 +91,15 @@ const RIBBON_PACKAGE: &str = "com.netflix.loadbalancer.";
 /// assert!(error.to_string().contains("`leastRequest`"));
 /// ```
 pub fn by_name(name: &str) -> Result<Arc<dyn Policy>, UnknownPolicy> {
-    entry_of(name).map(|entry| (entry.policy)())
+    place(name).map(|place| (ENTRIES[usize::from(place)].policy)())
 }
 
-/// The name, without its alias.
-pub(in crate::balance) fn canonical(name: &str) -> Result<&'static str, UnknownPolicy> {
-    entry_of(name).map(|entry| entry.name)
-}
-
-fn entry_of(name: &str) -> Result<&'static Entry, UnknownPolicy> {
+/// Its place among [`KNOWN`], by that name or an alias.
+pub(in crate::balance) fn place(name: &str) -> Result<u8, UnknownPolicy> {
     let bare = name.strip_prefix(RIBBON_PACKAGE).filter(|bare| bare.ends_with("Rule")).unwrap_or(name);
-    let entry = ENTRIES.iter().find(|entry| entry.name == bare || entry.aliases.contains(&bare));
-    entry.ok_or_else(|| UnknownPolicy { name: name.to_owned() })
+    let is_entry = |entry: &Entry| entry.name == bare || entry.aliases.contains(&bare);
+    let entry = (0..).zip(&ENTRIES).find(|(_, entry)| is_entry(entry));
+    entry.map(|(place, _)| place).ok_or_else(|| UnknownPolicy { name: name.to_owned() })
 }
 
 /// A name that is none of [`KNOWN`].

@@ -79,7 +79,7 @@ impl Decay {
     #[inline]
     fn divisor(self, x: f64) -> f64 {
         match self {
-            Self::Exact => x.exp(),
+            Self::Exact => libm::exp(x),
             Self::Rational => 1.0 + x * (1.0 + x * (0.5 + x * (1.0 / 6.0))),
         }
     }

@@ -7,7 +7,7 @@
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -54,44 +54,53 @@ impl Policy for SmoothWeightedRoundRobin {
 /// The counters outlive the set: the next one takes them over.
 #[derive(Debug)]
 pub(in crate::balance) struct RoundRobinPicker {
-    counters: Arc<Mutex<RoundRobin>>,
+    /// There once somebody was chosen.
+    counters: OnceLock<Arc<Mutex<RoundRobin>>>,
     plan: ArcSwapOption<Plan>,
-    /// Where requests count in parts: each goes through the order of the plan by itself, from wherever it is.
-    turns: Option<Turns>,
+    /// In how many requests count.
+    parts: u32,
+    /// Where they count in several: each goes through the order of the plan by itself, from wherever it is. There once somebody was
+    /// chosen.
+    turns: OnceLock<Turns>,
 }
 
 impl RoundRobinPicker {
     /// - `parts`: in how many requests count.
     pub(in crate::balance) fn new(previous: Option<&Self>, parts: u32) -> Self {
-        let counters = previous.map(|previous| Arc::clone(&previous.counters)).unwrap_or_default();
-        {
-            let mut counters = locked(&counters);
-            if let Some(plan) = previous.and_then(|previous| previous.plan.swap(None)) {
-                plan.settle(&mut counters);
+        let counters = OnceLock::new();
+        if let Some((previous, former)) = previous.and_then(|p| Some((p, p.counters.get()?))) {
+            let mut all = locked(former);
+            if let Some(plan) = previous.plan.swap(None) {
+                plan.settle(&mut all);
             }
-            counters.keep_lists(LISTS);
+            all.keep_lists(LISTS);
+            counters.get_or_init(|| Arc::clone(former));
         }
-        let before = previous.and_then(|previous| previous.turns.as_ref());
-        let turns = (parts > 1).then(|| Turns::of_parts(before, parts));
-        Self { counters, plan: ArcSwapOption::empty(), turns }
+        let before = previous.and_then(|previous| previous.turns.get()).filter(|_| parts > 1);
+        let turns = before.map(|before| Turns::of_parts(Some(before), parts));
+        let turns = turns.map_or_else(OnceLock::new, OnceLock::from);
+        Self { counters, plan: ArcSwapOption::empty(), parts, turns }
     }
 
     /// One choice after the other, by the counters; makes the next plan if it can.
     #[cold]
     fn pick_by_counters(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
-        let mut counters = locked(&self.counters);
+        let mut counters = locked(self.counters.get_or_init(Arc::default));
+        if self.parts > 1 {
+            self.turns.get_or_init(|| Turns::of_parts(None, self.parts));
+        }
         if let Some(plan) = self.plan.load_full() {
             // Another request may have made it while this one waited.
-            if let Some(chosen) = plan.pick(members, context, self.turns.as_ref()) {
+            if let Some(chosen) = plan.pick(members, context, self.turns.get()) {
                 return chosen;
             }
             self.plan.store(None);
             plan.settle(&mut counters);
         }
-        if let Some(plan) = Plan::new(&counters, members, context.now_ms, self.turns.is_some()) {
+        if let Some(plan) = Plan::new(&counters, members, context.now_ms, self.parts > 1) {
             let plan = Arc::new(plan);
             self.plan.store(Some(Arc::clone(&plan)));
-            if let Some(chosen) = plan.pick(members, context, self.turns.as_ref()) {
+            if let Some(chosen) = plan.pick(members, context, self.turns.get()) {
                 return chosen;
             }
         }
@@ -107,7 +116,7 @@ impl RoundRobinPicker {
 impl Picker for RoundRobinPicker {
     fn pick(&self, members: Members<'_>, context: &PickContext<'_>) -> Option<usize> {
         let plan = self.plan.load();
-        let chosen = plan.as_ref().and_then(|plan| plan.pick(members, context, self.turns.as_ref()));
+        let chosen = plan.as_ref().and_then(|plan| plan.pick(members, context, self.turns.get()));
         chosen.unwrap_or_else(|| self.pick_by_counters(members, context))
     }
 }

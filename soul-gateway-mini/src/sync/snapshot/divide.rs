@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, collections::HashMap, sync::Arc, time::Duration};
 
 use soul_client::{
-    balance::{Member, SetSettings, Upstream, UpstreamSet, Way},
+    balance::{Member, SetSettings, SharedSettings, Upstream, UpstreamSet, Way},
     wire::{
         gson,
         soul::{ConfigGroup, DivideRuleHandle, DivideUpstream, RuleData, SelectorData},
@@ -61,10 +61,8 @@ impl DivideSelector {
 pub(crate) struct DivideRule {
     /// How one upstream is chosen.
     pub(crate) way: Way,
-    /// Extra attempts.
-    pub(crate) retry: u32,
-    /// Time for one attempt, to the head of the answer.
-    pub(crate) timeout: Duration,
+    retry: u16,
+    timeout_ms: u32,
     pub(crate) stats: StatusStats,
 }
 
@@ -74,11 +72,13 @@ pub(super) struct Destinations<'p> {
     previous: Option<&'p DivideTable>,
     /// Made when first asked for: most changes are to rules.
     known: OnceCell<HashMap<Key, Arc<Destination>>>,
+    /// By the ways in them.
+    settings: HashMap<Vec<Way>, SharedSettings>,
 }
 
 impl<'p> Destinations<'p> {
     pub(super) fn from(previous: Option<&'p DivideTable>) -> Self {
-        Self { previous, known: OnceCell::new() }
+        Self { previous, known: OnceCell::new(), settings: HashMap::new() }
     }
 
     /// The one destination of an address.
@@ -92,6 +92,16 @@ impl<'p> Destinations<'p> {
         Arc::clone(known.entry(destination.key()).or_insert_with(|| Arc::new(destination)))
     }
 
+    /// The settings with some ways, which are the same to most selectors.
+    fn settings(&mut self, settings: &SetSettings, ways: &[Way]) -> SharedSettings {
+        if let Some(known) = self.settings.get(ways) {
+            return known.clone();
+        }
+        let settings = SharedSettings::from(SetSettings { ways: ways.to_vec(), ..settings.clone() });
+        self.settings.insert(ways.to_vec(), settings.clone());
+        settings
+    }
+
     /// What is kept for a selector. `previous` is what was kept for it before it changed.
     ///
     /// - `ways`: by which its rules choose, besides Soul's; those of `previous` if it is not known yet.
@@ -102,8 +112,8 @@ impl<'p> Destinations<'p> {
         ways: Option<&Vec<Way>>,
         settings: &SetSettings,
     ) -> DivideSelector {
-        let ways = ways.or_else(|| previous.map(|p| &p.upstreams.settings().ways)).cloned();
-        let settings = SetSettings { ways: ways.unwrap_or_default(), ..settings.clone() };
+        let ways = ways.or_else(|| previous.map(|p| &p.upstreams.settings().ways));
+        let settings = self.settings(settings, ways.map_or(&[], Vec::as_slice));
         let mut refused = Vec::new();
         let (upstreams, destinations) = self.upstreams(data, &mut refused).into_iter().unzip();
         let upstreams =
@@ -149,6 +159,16 @@ impl<'p> Destinations<'p> {
 }
 
 impl DivideRule {
+    /// Extra attempts; nobody has so many upstreams to try that there could be more than 65,535.
+    pub(crate) fn retry(&self) -> u32 {
+        self.retry.into()
+    }
+
+    /// Time for one attempt, to the head of the answer.
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.into())
+    }
+
     /// What is kept for a rule. `previous` is what was kept for it before it changed.
     ///
     /// # Errors
@@ -162,20 +182,21 @@ impl DivideRule {
         let way: Way = name.parse().map_err(|e| format!("{e}"))?;
         Ok(Self {
             way,
-            retry: u32::try_from(handle.retry).unwrap_or(0),
-            timeout: timeout(handle.timeout),
+            retry: u16::try_from(handle.retry.max(0)).unwrap_or(u16::MAX),
+            timeout_ms: timeout_ms(handle.timeout),
             stats: previous.map(|p| p.stats.share()).unwrap_or_default(),
         })
     }
 }
 
-/// The ways that rules choose by and that their selector's upstreams are not ready for: for each such selector, by its id, all
-/// ways of its rules but Soul's, which always are there.
+/// Makes upstreams ready for the ways that their rules choose by. Gives those that they cannot be made ready for without being
+/// built anew: for each such selector, by its id, all ways of its rules but Soul's, which always are there.
 pub(super) fn missing(table: &DivideTable) -> HashMap<String, Vec<Way>> {
     let mut missing = HashMap::new();
     for selector in table.selectors() {
         let upstreams = selector.payload().upstreams();
         let ways = || selector.rules().inspect(|_| slices::step()).map(|rule| rule.payload().way);
+        ways().for_each(|way| upstreams.prepare(way));
         if !ways().all(|way| upstreams.has(way)) {
             let mut ways: Vec<_> = ways().filter(|way| matches!(way, Way::Policy(_))).collect();
             ways.sort_unstable();
@@ -186,12 +207,10 @@ pub(super) fn missing(table: &DivideTable) -> HashMap<String, Vec<Way>> {
     missing
 }
 
-/// A timeout that could never be met, 0 or less, is Soul's default instead.
-fn timeout(millis: i64) -> Duration {
-    match u64::try_from(millis) {
-        Ok(millis) if millis > 0 => Duration::from_millis(millis),
-        _ => Duration::from_millis(DivideRuleHandle::default().timeout.unsigned_abs()),
-    }
+/// A timeout that could never be met, 0 or less, is Soul's default instead; the longest is seven weeks.
+fn timeout_ms(millis: i64) -> u32 {
+    let millis = if millis > 0 { millis } else { DivideRuleHandle::default().timeout };
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -274,8 +293,8 @@ mod tests {
             (r#"{"loadBalance":"hash","timeout":-5}"#, 0, 3000),
         ] {
             let rule = rule(handle).unwrap();
-            assert_eq!((rule.way.as_str(), rule.retry), ("hash", retry), "{handle}");
-            assert_eq!(rule.timeout, Duration::from_millis(millis), "{handle}");
+            assert_eq!((rule.way.as_str(), rule.retry()), ("hash", retry), "{handle}");
+            assert_eq!(rule.timeout(), Duration::from_millis(millis), "{handle}");
         }
         for (handle, reason) in [
             ("", "is blank"),
