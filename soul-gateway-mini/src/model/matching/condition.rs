@@ -40,12 +40,18 @@ impl MatchMode {
 #[derive(Debug)]
 enum Source {
     Uri,
-    Query(Box<Box<str>>),
-    Header(Box<HeaderName>),
+    Other(Box<Other>),
+}
+
+/// What is no path.
+#[derive(Debug)]
+enum Other {
+    Query(Box<str>),
+    Header(HeaderName),
     Host,
     Ip,
     /// Its name, and what it is if it has no text.
-    Context(Box<(Box<str>, MatchError)>),
+    Context(Box<str>, MatchError),
     Method,
     /// A name that no request has: an absent one, or one that is no header name.
     Nothing,
@@ -54,48 +60,66 @@ enum Source {
 impl Source {
     fn new(condition: &ConditionData) -> Result<Self, MatchError> {
         let name = condition.param_name.as_deref();
-        Ok(match condition.param_type.as_deref() {
-            Some("uri") => Self::Uri,
-            Some("host") => Self::Host,
-            Some("ip") => Self::Ip,
-            Some("req_method") => Self::Method,
-            Some("query") => name.map_or(Self::Nothing, |name| Self::Query(Box::new(name.into()))),
-            Some("post") => name.map_or(Self::Nothing, Self::context),
-            Some("header") => name
-                .and_then(|name| name.parse().ok())
-                .map_or(Self::Nothing, |name| Self::Header(Box::new(name))),
+        let other = match condition.param_type.as_deref() {
+            Some("uri") => return Ok(Self::Uri),
+            Some("host") => Other::Host,
+            Some("ip") => Other::Ip,
+            Some("req_method") => Other::Method,
+            Some("query") => name.map_or(Other::Nothing, |name| Other::Query(name.into())),
+            Some("post") => name.map_or(Other::Nothing, Other::context),
+            Some("header") => name.and_then(|name| name.parse().ok()).map_or(Other::Nothing, Other::Header),
             _ => return Err(MatchError::ParamType(condition.param_type.clone())),
-        })
+        };
+        Ok(Self::Other(Box::new(other)))
     }
 
+    /// The field of the context that it is, and what it is if it has no text.
+    fn field(&self) -> Option<(&str, &MatchError)> {
+        match self {
+            Self::Other(other) => match &**other {
+                Other::Context(name, no_text) => Some((name, no_text)),
+                _ => None,
+            },
+            Self::Uri => None,
+        }
+    }
+
+    fn value<'v>(&self, view: &'v RequestView<'_>) -> Result<Option<Cow<'v, str>>, &MatchError> {
+        match self {
+            Self::Uri => Ok(Some(view.path().into())),
+            Self::Other(other) => other.value(view),
+        }
+    }
+}
+
+impl Other {
     fn context(name: &str) -> Self {
-        Self::Context(Box::new((name.into(), MatchError::ContextField(name.to_owned()))))
+        Self::Context(name.into(), MatchError::ContextField(name.to_owned()))
     }
 
-    /// What the index looks up of it; the path has its own way, and a context field may be an error.
+    /// What the index looks up of it; a context field may be an error.
     fn sought(&self) -> Option<Sought> {
         match self {
-            Self::Query(name) => Some(Sought::Query((**name).clone())),
-            Self::Header(name) => Some(Sought::Header((**name).clone())),
+            Self::Query(name) => Some(Sought::Query(name.clone())),
+            Self::Header(name) => Some(Sought::Header(name.clone())),
             Self::Host => Some(Sought::Host),
             Self::Ip => Some(Sought::Ip),
             Self::Method => Some(Sought::Method),
-            Self::Uri | Self::Context(..) | Self::Nothing => None,
+            Self::Context(..) | Self::Nothing => None,
         }
     }
 
     fn value<'v>(&self, view: &'v RequestView<'_>) -> Result<Option<Cow<'v, str>>, &MatchError> {
         Ok(match self {
-            Self::Uri => Some(view.path().into()),
             Self::Query(name) => view.query(name),
             Self::Header(name) => view.header(name),
             Self::Host => Some(view.host().into()),
             Self::Ip => view.ip().map(Into::into),
             Self::Method => Some(view.method().into()),
             Self::Nothing => None,
-            Self::Context(field) => match view.context_field(&field.0) {
+            Self::Context(name, no_text) => match view.context_field(name) {
                 Field::Text(text) => Some(text),
-                Field::NotText => return Err(&field.1),
+                Field::NotText => return Err(no_text),
                 Field::Absent => None,
             },
         })
@@ -127,17 +151,17 @@ impl Condition {
     /// Whether [`holds`](Self::holds) might fail. More often than it does: whether a field of the context has
     /// text is not ours to know.
     fn can_fail(&self) -> bool {
-        self.problem().is_some() || matches!(&self.0, Ok((Source::Context(..), _)))
+        self.problem().is_some() || matches!(&self.0, Ok((source, _)) if source.field().is_some())
     }
 
     /// Ways to find every request for which it holds.
     fn filings(&self) -> Vec<Filing> {
         match &self.0 {
             Err(_) => Vec::new(),
-            Ok((Source::Nothing, _)) => vec![Filing::default()],
             Ok((Source::Uri, comparison)) => comparison.path_filings(),
-            Ok((source, comparison)) => {
-                source.sought().and_then(|sought| comparison.value_filing(sought)).into_iter().collect()
+            Ok((Source::Other(other), _)) if matches!(**other, Other::Nothing) => vec![Filing::default()],
+            Ok((Source::Other(other), comparison)) => {
+                other.sought().and_then(|sought| comparison.value_filing(sought)).into_iter().collect()
             }
         }
     }
@@ -147,9 +171,11 @@ impl Condition {
     pub fn problem(&self) -> Option<&MatchError> {
         match &self.0 {
             Err(reason) => Some(reason),
-            // The one field of Soul's context that is always there and no text.
-            Ok((Source::Context(field), _)) if *field.0 == *"startDateTime" => Some(&field.1),
-            Ok((_, comparison)) => comparison.problem(),
+            Ok((source, comparison)) => match source.field() {
+                // The one field of Soul's context that is always there and no text.
+                Some(("startDateTime", no_text)) => Some(no_text),
+                _ => comparison.problem(),
+            },
         }
     }
 }

@@ -81,17 +81,19 @@ where
     }
 }
 
-/// Packs the fields in the order given: first those that a head has.
+/// Packs the fields in the order given: first those that a head has, last the handle if there is one.
 macro_rules! packed {
-    ($data:ident: $($field:ident),+) => {
+    ($data:ident: $($field:ident),+ $(; $handle:ident)?) => {
         impl Pack for $data {
             fn pack(&self, packer: &mut Packer) {
                 $(self.$field.pack(packer);)+
+                $(packer.handle(self.$handle.as_deref());)?
             }
 
             fn unpack(from: &mut Unpacker<'_>) -> Self {
                 $(let $field = Pack::unpack(from);)+
-                Self { $($field),+ }
+                $(let $handle = from.handle();)?
+                Self { $($field,)+ $($handle)? }
             }
         }
 
@@ -111,8 +113,8 @@ macro_rules! packed {
     };
 }
 
-packed!(SelectorData: sort, enabled, kind, id, name, plugin_name, plugin_id, match_mode, loged, logged, continued, condition_list, handle);
-packed!(RuleData: sort, enabled, selector_id, id, name, plugin_name, match_mode, loged, condition_data_list, handle);
+packed!(SelectorData: sort, enabled, kind, id, name, plugin_name, plugin_id, match_mode, loged, logged, continued, condition_list; handle);
+packed!(RuleData: sort, enabled, selector_id, id, name, plugin_name, match_mode, loged, condition_data_list; handle);
 packed!(MetaData: enabled, path, rpc_type, id, app_name, context_path, service_name, method_name, parameter_types, rpc_ext);
 
 impl Pack for ConditionData {
@@ -177,6 +179,7 @@ impl Row<RuleData> {
 #[cfg(test)]
 mod tests {
     use proptest::{option::of, prelude::*};
+    use soul_client::wire::soul::DivideUpstream;
 
     use super::*;
 
@@ -190,6 +193,17 @@ mod tests {
         ])
     }
 
+    /// Texts in which well-known pieces come whole, in part and side by side.
+    fn handle() -> impl Strategy<Value = Option<String>> {
+        let part = prop_oneof![
+            4 => prop::sample::select(&pack::PIECES[..]).prop_map(str::to_owned),
+            1 => prop::sample::select(&pack::PIECES[..]).prop_map(|piece| piece[..piece.len() / 2].to_owned()),
+            1 => any::<String>(),
+            1 => r#"[\[{}",a]{0,4}"#,
+        ];
+        of(prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat()))
+    }
+
     prop_compose! {
         fn condition()(param_type in text(), operator in text(), param_name in text(), param_value in text())
             -> ConditionData {
@@ -199,7 +213,7 @@ mod tests {
 
     prop_compose! {
         fn rule()(
-            (id, name, plugin_name, selector_id, handle) in (text(), text(), text(), text(), text()),
+            (id, name, plugin_name, selector_id, handle) in (text(), text(), text(), text(), handle()),
             (match_mode, sort) in any::<(Option<i32>, Option<i32>)>(),
             (enabled, loged) in any::<(Option<bool>, Option<bool>)>(),
             condition_data_list in of(prop::collection::vec(of(condition()), 0..4)),
@@ -251,6 +265,15 @@ mod tests {
         assert_eq!((head.id, head.name, head.plugin_name), (Some("1"), Some("/a"), Some("divide")));
         let meta = MetaData { path: text("/a/b"), rpc_type: text("http"), ..MetaData::default() };
         assert_eq!(MetaData::from(&Row::from(&meta)), meta);
+    }
+
+    #[test]
+    fn of_a_usual_handle_little_but_the_addresses_is_left() {
+        let upstreams = ["10.0.0.2:8188", "10.0.0.3:8188"].map(DivideUpstream::registered);
+        let handle = DivideUpstream::write_handle(&upstreams);
+        let row = Row::from(&SelectorData { handle: Some(handle.clone()), ..SelectorData::default() });
+        assert_eq!(SelectorData::from(&row).handle.as_deref(), Some(&*handle));
+        assert!(handle.len() > 250 && row.packed.len() < 60, "{} in {}", handle.len(), row.packed.len());
     }
 
     #[test]

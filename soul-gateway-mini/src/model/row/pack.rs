@@ -1,10 +1,10 @@
-//! How a row is packed: every field behind the one before, numbers in as few bytes as they need, and a text that is a
-//! well-known word, or was in the row before, in one.
+//! How a row is packed: every field behind the one before, numbers in as few bytes as they need, a text that is a
+//! well-known word, or was in the row before, in one, and so the well-known pieces of a handle.
 
 use std::sync::Arc;
 
 /// Texts of nearly every row. What is packed never leaves the process, so this list may change.
-const WORDS: [&str; 19] = [
+const WORDS: [&str; 16] = [
     "",
     "/",
     "divide",
@@ -21,11 +21,40 @@ const WORDS: [&str; 19] = [
     "post",
     "req_method",
     "http",
-    // Handles of rules that nobody changed, or changed in the way alone.
+];
+
+/// What handles are made of besides names and numbers, the longer of two that begin alike first. Each begins with one of
+/// [`PIECE_STARTS`].
+pub(super) const PIECES: [&str; 24] = [
+    // Of rules that nobody changed, or changed in the way alone.
     r#"{"loadBalance":"random","retry":0,"timeout":3000}"#,
     r#"{"loadBalance":"roundRobin","retry":0,"timeout":3000}"#,
     r#"{"loadBalance":"hash","retry":0,"timeout":3000}"#,
+    // Of selectors as they are registered, and parts of all others.
+    r#"[{"upstreamHost":"localhost","protocol":"http://","upstreamUrl":""#,
+    r#"},{"upstreamHost":"localhost","protocol":"http://","upstreamUrl":""#,
+    r#"","protocol":"http://","upstreamUrl":""#,
+    r#"","weight":50,"status":true,"timestamp":0,"warmup":"#,
+    r#","status":true,"timestamp":"#,
+    r#"[{"upstreamHost":""#,
+    r#"},{"upstreamHost":""#,
+    r#""upstreamHost":""#,
+    r#""protocol":""#,
+    r#""upstreamUrl":""#,
+    r#""weight":"#,
+    r#""status":"#,
+    r#""timestamp":"#,
+    r#""warmup":"#,
+    r#""gray":false"#,
+    r#"{"loadBalance":""#,
+    r#""loadBalance":""#,
+    r#"","retry":0,"timeout":3000"#,
+    r#""retry":"#,
+    r#""timeout":"#,
+    r#"{"contextPath":""#,
 ];
+
+const PIECE_STARTS: [char; 5] = ['[', '{', '}', '"', ','];
 
 /// Texts of a row that a later one may refer to: its first.
 const REMEMBERED: usize = 8;
@@ -83,6 +112,57 @@ impl Packer {
     }
 }
 
+impl Packer {
+    /// A handle: the number of its parts, one more than there are, and then each: the number of a piece, or how long it is and its
+    /// text.
+    pub(super) fn handle(&mut self, handle: Option<&str>) {
+        let Some(handle) = handle else { return self.number(ABSENT) };
+        let parts = || Parts { rest: handle };
+        self.number(1 + parts().count() as u64);
+        for part in parts() {
+            match part {
+                Part::Piece(piece) => self.number(piece as u64),
+                Part::Text(text) => {
+                    self.number((PIECES.len() + text.len()) as u64);
+                    self.packed.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// The parts of a handle.
+struct Parts<'t> {
+    rest: &'t str,
+}
+
+enum Part<'t> {
+    /// Its place among [`PIECES`].
+    Piece(usize),
+    Text(&'t str),
+}
+
+/// The well-known piece that a text begins with.
+fn piece(text: &str) -> Option<usize> {
+    text.starts_with(PIECE_STARTS).then(|| PIECES.iter().position(|piece| text.starts_with(piece)))?
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = Part<'t>;
+
+    fn next(&mut self) -> Option<Part<'t>> {
+        if let Some(found) = piece(self.rest) {
+            self.rest = &self.rest[PIECES[found].len()..];
+            return Some(Part::Piece(found));
+        }
+        let mut starts = self.rest.match_indices(PIECE_STARTS).map(|(at, _)| at);
+        let end = starts.find(|at| piece(&self.rest[*at..]).is_some()).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        (!text.is_empty()).then_some(Part::Text(text))
+    }
+}
+
 /// Takes fields apart again, in the same order.
 ///
 /// It is only ever given what a [`Packer`] made; of anything else it would make absent fields.
@@ -109,6 +189,23 @@ impl<'r> Unpacker<'r> {
             shift += 7;
         }
         number
+    }
+
+    pub(super) fn handle(&mut self) -> Option<String> {
+        let parts = self.number().checked_sub(1)?;
+        let mut handle = String::new();
+        for _ in 0..parts {
+            let number = self.number() as usize;
+            match PIECES.get(number) {
+                Some(piece) => handle.push_str(piece),
+                None => {
+                    let (text, rest) = self.rest.split_at_checked(number - PIECES.len())?;
+                    self.rest = rest;
+                    handle.push_str(str::from_utf8(text).ok()?);
+                }
+            }
+        }
+        Some(handle)
     }
 
     pub(super) fn text(&mut self) -> Option<&'r str> {

@@ -9,6 +9,7 @@ mod segment;
 use super::{
     error::MatchError,
     index::{Filing, PathPlaces, Place, Sought},
+    text::has_line_break,
 };
 use segment::{ANY_DEPTH, Segment};
 
@@ -36,13 +37,15 @@ pub struct AntPattern {
     shape: Shape,
 }
 
-/// What it takes to match. The first two hold nothing but the text: they are most patterns of a large configuration.
+/// What it takes to match. The first three hold nothing but the text: they are most patterns of a large configuration.
 #[derive(Debug)]
 enum Shape {
     /// Only literal segments: a path that is the pattern.
     Literal,
     /// Literal segments and then `/**`: a path below the text before it.
     Subtree,
+    /// Literal segments, `*` and `{name}`.
+    Wild,
     /// A segment that cannot be tried; see [`is_potential`].
     Broken(Box<[Segment]>),
     /// Anything else.
@@ -75,10 +78,10 @@ impl AntPattern {
         self.segments().iter().filter(|segment| segment.is_regex()).count()
     }
 
-    /// What was compiled of it; nothing for literal segments and `**` behind them.
+    /// What was compiled of it; nothing where the text says it all.
     fn segments(&self) -> &[Segment] {
         match &self.shape {
-            Shape::Literal | Shape::Subtree => &[],
+            Shape::Literal | Shape::Subtree | Shape::Wild => &[],
             Shape::Broken(segments) | Shape::General(segments) => segments,
         }
     }
@@ -98,6 +101,7 @@ impl AntPattern {
                 let prefix = self.text.strip_suffix(BELOW).unwrap_or_default();
                 Ok(is_below(path, prefix) || starts_with_all(prefix, path).is_some())
             }
+            Shape::Wild => Ok(self.is_like(path)),
             Shape::Broken(_) if !is_potential(&self.text, path) => Ok(false),
             Shape::Broken(segments) | Shape::General(segments) => self.walk(segments, path),
         }
@@ -107,6 +111,21 @@ impl AntPattern {
     fn is_same_path(&self, path: &str) -> bool {
         starts_with_all(&self.text, path).is_some_and(|mut rest| rest.next().is_none())
             && self.text.ends_with('/') == path.ends_with('/')
+    }
+
+    /// The walk of literal segments and such that stand for any.
+    fn is_like(&self, path: &str) -> bool {
+        let (mut own, mut rest) = (tokens(&self.text), tokens(path));
+        while let Some(token) = own.next() {
+            let Some(part) = rest.next() else {
+                return token == "*" && path.ends_with('/') && own.next().is_none();
+            };
+            let fits = if is_wild(token) { !has_line_break(part) } else { token == part };
+            if !fits {
+                return false;
+            }
+        }
+        rest.next().is_none() && self.text.ends_with('/') == path.ends_with('/')
     }
 
     /// Ways to find every path it matches, the better one first: by the segments before the first `**`, and by
@@ -145,7 +164,7 @@ impl AntPattern {
         let compiled = self.segments();
         tokens(&self.text)
             .enumerate()
-            .map(|(at, text)| compiled.get(at).map_or(text != ANY_DEPTH, Segment::is_literal))
+            .map(|(at, text)| compiled.get(at).map_or_else(|| !is_wild(text), Segment::is_literal))
     }
 
     /// The general algorithm, segment by segment: from the left to the first `**`, from the right to the
@@ -190,6 +209,9 @@ impl Shape {
         match tokens(text).count() {
             all if all == literal => return Self::Literal,
             all if all == literal + 1 && text.ends_with(BELOW) => return Self::Subtree,
+            _ if tokens(text).all(|token| Segment::is_plain(token) || Segment::is_any(token)) => {
+                return Self::Wild;
+            }
             _ => {}
         }
         let segments = compiled(text);
@@ -217,6 +239,11 @@ fn compiled(text: &str) -> Box<[Segment]> {
 /// The segments of a pattern or path; empty ones do not count.
 fn tokens(text: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
     text.split('/').filter(|segment| !segment.is_empty())
+}
+
+/// Whether a segment of a text that says it all is no literal.
+fn is_wild(token: &str) -> bool {
+    token.starts_with(['*', '{'])
 }
 
 /// What of the path is behind the segments of `literal`, if it begins with them.

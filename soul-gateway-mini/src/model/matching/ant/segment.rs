@@ -45,6 +45,11 @@ impl Segment {
         !text.contains(['*', '?', '{'])
     }
 
+    /// Whether a text between two slashes is `*` or `{name}`.
+    pub(super) fn is_any(text: &str) -> bool {
+        text == "*" || is_variable(text)
+    }
+
     /// Compiles the text between two slashes, which begins at `start` of the pattern.
     pub(super) fn compile(text: &str, start: usize) -> Self {
         if text == ANY_DEPTH {
@@ -54,7 +59,7 @@ impl Segment {
         if Self::is_plain(text) {
             return Self::literal_at(start, text);
         }
-        if text == "*" || is_variable(text) {
+        if Self::is_any(text) {
             return Self::Any { star: text == "*" };
         }
         let pieces = pieces(text);

@@ -3,25 +3,27 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
-    num::NonZeroU64,
+    num::NonZeroU32,
 };
 
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::slices;
 
-/// Stands for a text in its place. Two texts may share one: that costs a look at an entry in vain, no more.
+/// Stands for a text in its place. Two texts may share one: that costs a look at an entry in vain, no more. So 32 bits are
+/// enough: of 100,000 rules a few dozen share one, and all of them take a quarter less memory than with twice as many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(NonZeroU64);
+pub(crate) struct Key(NonZeroU32);
 
 impl Key {
     /// Where paths that begin with a slash start.
-    pub(super) const ABSOLUTE: Self = Self(NonZeroU64::MIN);
+    pub(super) const ABSOLUTE: Self = Self(NonZeroU32::MIN);
     /// Where all others start.
-    pub(super) const RELATIVE: Self = Self(NonZeroU64::MIN.saturating_add(1));
+    pub(super) const RELATIVE: Self = Self(NonZeroU32::MIN.saturating_add(1));
 
     fn new(hash: u64) -> Self {
-        Self(NonZeroU64::new(hash).unwrap_or(NonZeroU64::MAX))
+        // The upper half: all bits of a hash are as good.
+        Self(NonZeroU32::new((hash >> u32::BITS) as u32).unwrap_or(NonZeroU32::MAX))
     }
 
     /// The key of a name that is no path, for example that of a header.
@@ -31,7 +33,7 @@ impl Key {
 
     /// A segment or a value behind this.
     pub(super) fn then(self, text: impl AsRef<[u8]>) -> Self {
-        Self::new(xxh3_64_with_seed(text.as_ref(), self.0.get()))
+        Self::new(xxh3_64_with_seed(text.as_ref(), self.0.get().into()))
     }
 
     /// Any one segment behind this. No segment is a slash, so this is nobody else's.
@@ -41,13 +43,13 @@ impl Key {
 
     /// The key of this for exactly that path, where the key itself is for all below.
     pub(super) fn exactly(self) -> Self {
-        Self::new(!self.0.get())
+        Self(NonZeroU32::new(!self.0.get()).unwrap_or(NonZeroU32::MAX))
     }
 }
 
 /// A number for a text, which others may share.
 pub(crate) fn short(text: &str) -> u32 {
-    (Key::of(0, text).0.get() >> u32::BITS) as u32
+    Key::of(0, text).0.get()
 }
 
 /// A number for a text that no other has, as far as chance goes.
@@ -58,7 +60,7 @@ pub(crate) fn long(text: &str) -> u128 {
 /// A map whose keys are hashes already.
 pub(super) type KeyMap<T> = HashMap<Key, T, BuildHasherDefault<AsItIs>>;
 
-/// Takes a key for its own hash.
+/// Takes a key for its own hash, but spreads it: of one a table looks at the highest bits and at the lowest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AsItIs(u64);
 
@@ -68,12 +70,12 @@ impl Hasher for AsItIs {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // Keys come by `write_u64`; this is here because a hasher must have it.
+        // Keys come by `write_u32`; this is here because a hasher must have it.
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
+    fn write_u32(&mut self, key: u32) {
+        self.0 = u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
@@ -130,7 +132,8 @@ impl<T: Copy> KeyTable<T> {
 
 /// Where a key should be.
 fn place(key: Key, slots: usize) -> usize {
-    ((u128::from(key.0.get()) * slots as u128) >> u64::BITS) as usize
+    // A table has fewer places than there are keys, so the product fits.
+    ((u64::from(key.0.get()) * slots as u64) >> u32::BITS) as usize
 }
 
 fn next(at: usize, slots: usize) -> usize {
