@@ -58,7 +58,8 @@ where
     let reloading = Reloading::new(args, &settings, logging::start(&settings));
     descriptors::raise_limit();
     let sockets = inherit::sockets();
-    let outcome = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // One thread: requests have threads of their own, and what takes long is done aside.
+    let outcome = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(run(settings, sockets, reloading));
             // The parts have ended. What may be left is the system looking up a name, which cannot be stopped.
