@@ -41,7 +41,7 @@ async fn settings_are_read_anew_at_sighup_and_a_flag_still_beats_the_file() {
         "forwarded = \"off\"\nhost-header = \"upstream\"\ngateway-threads = 1\nerror-status = \"soul\"\n",
     );
     running.signal("HUP").await;
-    running.logged("reloaded requests").await;
+    running.logged("reloaded, all parts").await;
     assert!(!forwarded().await, "the file counts at once");
     let seen = gateway.seen("/shop/x").await.expect("an answer");
     assert!(
@@ -62,6 +62,13 @@ async fn settings_are_read_anew_at_sighup_and_a_flag_still_beats_the_file() {
     running.logged("soul.toml:6: `pool-max-idle`: expected a whole number").await;
     assert!(!forwarded().await, "a file with a mistake changes nothing");
 
+    let missing = folder.path().join("ca.pem");
+    write(&file, &format!("forwarded = \"append\"\nupstream-ca = {missing:?}\n"));
+    running.signal("HUP").await;
+    running.logged("authorities of upstreams: read").await;
+    running.logged("not reloaded, the old settings serve on").await;
+    assert!(!forwarded().await, "nor does a file that cannot be used");
+
     write(&file, "forwarded = \"append\"\n");
     running.signal("HUP").await;
     eventually("the file put right counts", async || forwarded().await.then_some(())).await;
@@ -79,7 +86,7 @@ async fn lines_are_logged_by_another_level_after_sighup() {
     assert_eq!(running.log(), "", "nothing to warn of");
     write(&file, "log-level = \"info\"\n");
     running.signal("HUP").await;
-    running.logged("reloaded log level").await;
+    running.logged("reloaded, all parts").await;
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(crate) async fn listener(shared: Arc<Shared>, request: Request<Incoming>) ->
 /// Waits until a group differs, the hold time is over, or the admin stops.
 async fn wait(shared: &Shared, checksums: &Checksums) -> Changed {
     let mut images = shared.store.image();
-    let until = sleep_until(Instant::now() + shared.config.poll_hold);
+    let until = sleep_until(Instant::now() + shared.config().poll_hold);
     tokio::pin!(until);
     loop {
         // What comes after this look is signalled: first subscribed, then compared.
@@ -122,7 +122,7 @@ impl Drop for Held<'_> {
 async fn read(shared: &Shared, request: Request<Incoming>) -> Result<Checksums, Response<Body>> {
     let (parts, body) = request.into_parts();
     let too_much = |e: BodyError| failure(e.status(), SOUL_FAILURE, &e.to_string());
-    let config = &shared.config;
+    let config = &shared.config();
     let form = body::read(body, config.body_limit, config.body_timeout).await.map_err(too_much)?;
     let checksums = checksums(&parts.uri, &form).map_err(|value| {
         // Soul answers its own errors with status 200.
@@ -216,7 +216,7 @@ mod tests {
         };
         let started = Instant::now();
         let (changed, ()) = tokio::join!(wait(&shared, &checksums), dating);
-        assert_eq!((changed, started.elapsed()), (Changed::default(), shared.config.poll_hold));
+        assert_eq!((changed, started.elapsed()), (Changed::default(), shared.config().poll_hold));
     }
 
     #[tokio::test(start_paused = true)]
@@ -227,7 +227,7 @@ mod tests {
         let change = shared.store.submit(Command::Edit(Edit::Plugin("1".to_owned(), patch)));
         let started = Instant::now();
         let (changed, applied) = tokio::join!(wait(&shared, &checksums), change);
-        assert!(applied.is_ok() && started.elapsed() < shared.config.poll_hold);
+        assert!(applied.is_ok() && started.elapsed() < shared.config().poll_hold);
         assert_eq!(changed, Changed(1 << ConfigGroup::Plugin as u8));
 
         let checksums = all_of(&shared.store.image().borrow());

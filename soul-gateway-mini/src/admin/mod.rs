@@ -41,6 +41,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -70,8 +71,7 @@ use crate::model::ConfigImage;
 #[derive(Debug)]
 pub struct Admin {
     address: SocketAddr,
-    store: StoreHandle,
-    drain_timeout: Duration,
+    shared: Arc<Shared>,
     /// Connections, probing, dating.
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -127,9 +127,9 @@ impl Admin {
         });
         tasks.spawn(date(config.refresh_interval, store.clone(), stop.clone()));
         let shared = Arc::new(Shared {
-            config: config.clone(),
+            config: ArcSwap::from_pointee(config.clone()),
             address,
-            store: store.clone(),
+            store,
             metrics: Arc::clone(&metrics),
             started: Instant::now(),
             stopping: stop.clone(),
@@ -144,7 +144,7 @@ impl Admin {
         let abort = CancellationToken::new();
         let accept = serve::run(
             listener,
-            Arc::new(Doors::new(shared)),
+            Arc::new(Doors::new(Arc::clone(&shared))),
             limits,
             metrics,
             tasks.clone(),
@@ -152,8 +152,7 @@ impl Admin {
         );
         tasks.spawn(accept);
         let writer = tokio::spawn(writer.run(stop_writer.clone()));
-        let drain_timeout = config.drain_timeout;
-        Ok(Self { address, store, drain_timeout, tasks, stop, abort, writer, stop_writer })
+        Ok(Self { address, shared, tasks, stop, abort, writer, stop_writer })
     }
 
     /// The address that is listened on, with the real port.
@@ -165,15 +164,27 @@ impl Admin {
     /// The configuration as gateways get it, now and after every change. It stays readable when the admin is gone.
     #[must_use]
     pub fn image(&self) -> watch::Receiver<Arc<ConfigImage>> {
-        self.store.image()
+        self.shared.store.image()
+    }
+
+    /// Takes up settings while it serves: the token of the API, the hold of a poll, the limits of a body, the time to drain. All
+    /// others stay as they were: they need a restart.
+    ///
+    /// # Errors
+    /// When a setting cannot work; then nothing changes.
+    pub fn reload(&self, config: &AdminConfig) -> Result<(), AdminError> {
+        config.validate().map_err(AdminError::Config)?;
+        self.shared.take_up(config);
+        Ok(())
     }
 
     /// Stops listening, answers the polls, lets requests in flight end within the time to drain, and closes the store.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
         self.tasks.close();
-        if timeout(self.drain_timeout, self.tasks.wait()).await.is_err() {
-            tracing::warn!(limit = ?self.drain_timeout, "requests are cut off: they took too long to end");
+        let limit = self.shared.config().drain_timeout;
+        if timeout(limit, self.tasks.wait()).await.is_err() {
+            tracing::warn!(?limit, "requests are cut off: they took too long to end");
             self.abort.cancel();
             self.tasks.wait().await;
         }

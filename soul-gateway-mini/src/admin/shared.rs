@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
+use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +11,7 @@ use super::{config::AdminConfig, metrics::Metrics, probe::ProbeReport, writer::S
 /// Settings, store, and what the doors report.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) config: AdminConfig,
+    pub(super) config: ArcSwap<AdminConfig>,
     /// The address that is really listened on.
     pub(crate) address: SocketAddr,
     pub(crate) store: StoreHandle,
@@ -25,6 +26,22 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The settings, as they are now.
+    pub(crate) fn config(&self) -> Arc<AdminConfig> {
+        self.config.load_full()
+    }
+
+    /// Takes up what of other settings takes effect while the admin runs.
+    pub(crate) fn take_up(&self, config: &AdminConfig) {
+        let mut new = AdminConfig::clone(&self.config.load());
+        new.api_token.clone_from(&config.api_token);
+        new.poll_hold = config.poll_hold;
+        new.body_limit = config.body_limit;
+        new.body_timeout = config.body_timeout;
+        new.drain_timeout = config.drain_timeout;
+        self.config.store(Arc::new(new));
+    }
+
     /// An admin in memory without sockets.
     #[cfg(test)]
     pub(crate) fn for_test(config: AdminConfig) -> Self {
@@ -40,7 +57,7 @@ impl Shared {
         let address = config.listen;
         let (_, probe_report) = watch::channel(ProbeReport::default());
         Self {
-            config,
+            config: ArcSwap::from_pointee(config),
             address,
             store,
             metrics,

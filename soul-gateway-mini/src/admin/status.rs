@@ -127,8 +127,8 @@ impl Status {
             uptime_ms: millis(shared.started.elapsed()),
             revision: published.store.revision(),
             store: StoreStatus {
-                data: shared.config.data.to_string(),
-                durable: shared.config.data != DataDir::Memory,
+                data: shared.config().data.to_string(),
+                durable: shared.config().data != DataDir::Memory,
                 trouble: shared.store.trouble(),
             },
             counts: Counts::of(&published.store),
@@ -146,7 +146,7 @@ impl Status {
                 .collect(),
             sync: SyncStatus::of(&shared.metrics),
             upstream_check: CheckStatus {
-                interval_ms: millis(shared.config.upstream_check_interval),
+                interval_ms: millis(shared.config().upstream_check_interval),
                 rounds: report.rounds,
                 last_round_at: report.started_ms,
                 last_round_ms: millis(report.took),

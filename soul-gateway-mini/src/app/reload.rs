@@ -26,48 +26,48 @@ impl Reloading {
         Self { args, started: settings.clone(), current: settings.clone(), filter }
     }
 
-    /// Reads the settings anew, and has every part take them up that can; each is told of with how it went.
+    /// Reads the settings anew, and has every part take them up that can.
     ///
-    /// Settings that cannot be read change nothing. Reading the file takes a moment, and nothing else waits for it: the parts
-    /// have threads of their own.
+    /// All or nothing: with a setting that cannot be read, or a file of one that cannot be used, everything stays as it was.
+    /// Reading the files takes a moment, and nothing else waits for it: the parts have threads of their own.
     pub(super) fn reload(&mut self, app: &App) {
         let settings = match Settings::read(self.args.iter().cloned()) {
             Ok(settings) => settings,
-            Err(error) => {
-                error!(%error, "not reloaded, the settings from before stay; put them right and send SIGHUP again");
-                return;
-            }
+            Err(error) => return refused(&error.to_string()),
         };
-        for Change { setting, .. } in settings.changes_from(&self.current).iter().filter(|change| change.live)
-        {
-            info!(setting, "changed");
+        // First those that may refuse.
+        let reloaded = match app.gateway.as_ref().map(|gateway| gateway.reload(&settings.gateway)) {
+            Some(Ok(parts)) => parts,
+            Some(Err(error)) => return refused(&chain(&error)),
+            None => Vec::new(),
+        };
+        if let Some(Err(error)) = app.admin.as_ref().map(|admin| admin.reload(&settings.admin)) {
+            // OK to go on: the settings have been checked by the same rules when they were read.
+            error!(error = chain(&error), "the admin keeps its settings");
         }
-        for Change { setting, .. } in
-            settings.changes_from(&self.started).iter().filter(|change| !change.live)
-        {
-            warn!(setting, "changed, and needs a restart: the value from the start stays");
+        if let Err(error) = self.filter.set(&settings.log_level) {
+            error!(%error, "the log keeps its level");
         }
-        match self.filter.set(&settings.log_level) {
-            Ok(()) => info!("reloaded log level"),
-            Err(error) => error!(%error, "log level not reloaded, the one from before stays"),
-        }
-        if let Some(gateway) = &app.gateway {
-            match gateway.reload(&settings.gateway) {
-                Ok(parts) => {
-                    for (part, reloaded) in parts {
-                        match reloaded {
-                            Ok(()) => info!("reloaded {part}"),
-                            Err(error) => {
-                                error!(error = chain(&error), "{part} not reloaded, what was there stays");
-                            }
-                        }
-                    }
-                }
-                Err(error) => error!(error = chain(&error), "not reloaded, the settings from before stay"),
-            }
-        }
+        self.tell(&settings);
+        info!(?reloaded, "reloaded, all parts that can go by the new settings");
         self.current = settings;
     }
+
+    /// Tells what is different.
+    fn tell(&self, settings: &Settings) {
+        let before = settings.changes_from(&self.current);
+        for Change { setting, .. } in before.iter().filter(|change| change.live) {
+            info!(setting, "changed");
+        }
+        let started = settings.changes_from(&self.started);
+        for Change { setting, .. } in started.iter().filter(|change| !change.live) {
+            warn!(setting, "changed, and needs a restart: the value from the start stays");
+        }
+    }
+}
+
+fn refused(why: &str) {
+    error!(error = why, "not reloaded, the old settings serve on; put this right and send SIGHUP again");
 }
 
 /// Opens the access log anew.

@@ -14,6 +14,10 @@ pub struct Change {
 /// The settings that take effect while the process runs.
 pub(super) const LIVE: &[&str] = &[
     "access-log",
+    "admin-body-limit",
+    "admin-body-timeout",
+    "api-token",
+    "api-token-file",
     "body-idle-timeout",
     "caller-address",
     "drain-timeout",
@@ -27,12 +31,14 @@ pub(super) const LIVE: &[&str] = &[
     "http2-max-streams",
     "log-level",
     "max-body-bytes",
+    "max-connections",
     "max-head-bytes",
     "max-headers",
     "max-requests",
     "min-body-rate",
     "panic-threshold",
     "path-prefix",
+    "poll-hold",
     "pool-idle-timeout",
     "pool-max-idle",
     "proxy-protocol",
@@ -66,7 +72,7 @@ impl Settings {
         // What a secret is written as does not tell it.
         let mut secret = |setting: &str, same: bool| {
             if !same {
-                changes.push(Change { setting: setting.to_owned(), live: false });
+                changes.push(Change { setting: setting.to_owned(), live: LIVE.contains(&setting) });
             }
         };
         secret("api-token", self.admin.api_token == before.admin.api_token);
@@ -100,7 +106,7 @@ mod tests {
     fn a_secret_that_changed_is_told_without_its_text() {
         let [one, two] = ["one", "two"].map(|token| read(&["--api-token", token]));
         let changes = two.changes_from(&one);
-        assert_eq!(changes, [Change { setting: "api-token".to_owned(), live: false }]);
+        assert_eq!(changes, [Change { setting: "api-token".to_owned(), live: true }]);
     }
 
     #[test]
@@ -108,7 +114,10 @@ mod tests {
         let mut written =
             super::super::layer::written::<super::super::gateway::GatewaySettings>(&Default::default());
         written.extend(super::super::layer::written::<super::super::ProcessSettings>(&Default::default()));
-        for name in LIVE.iter().filter(|name| !["log-level", "access-log", "upstream-ca"].contains(name)) {
+        written.extend(super::super::layer::written::<super::super::AdminSettings>(&Default::default()));
+        // What has no default is not written.
+        let unwritten = ["log-level", "access-log", "upstream-ca", "api-token", "api-token-file"];
+        for name in LIVE.iter().filter(|name| !unwritten.contains(name)) {
             assert!(written.contains_key(*name), "{name}");
         }
         assert!(LIVE.is_sorted());

@@ -17,6 +17,8 @@ use std::{
 
 use http::{Method, StatusCode, Uri};
 
+use super::{GatewayConfig, GatewayError};
+
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 32 * 1024;
 
@@ -35,13 +37,28 @@ pub(super) struct AccessLog {
 }
 
 #[derive(Debug)]
-enum Place {
+pub(super) enum Place {
     Nowhere,
     File(File),
     Stdout,
 }
 
 impl Place {
+    /// Opens what the settings say.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn of(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        let path = config.access_log.as_deref();
+        let failed =
+            |source| GatewayError::AccessLog { path: path.map(Path::to_owned).unwrap_or_default(), source };
+        Self::open(path).map_err(failed)
+    }
+
+    /// Opens a file to add to, or the standard output for `-`; `None` takes no lines.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     fn open(path: Option<&Path>) -> io::Result<Self> {
         Ok(match path {
             None => Self::Nowhere,
@@ -56,26 +73,19 @@ impl Place {
 }
 
 impl AccessLog {
-    /// Opens a file to add to, or the standard output for `-`; `None` takes no lines.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
-        let place = Place::open(path)?;
+    pub(super) fn new(place: Place) -> Self {
         let wanted = AtomicBool::new(place.is_wanted());
-        Ok(Self { place: Mutex::new(place), wanted, told: AtomicBool::new(false) })
+        Self { place: Mutex::new(place), wanted, told: AtomicBool::new(false) }
     }
 
-    /// Goes on in the file that has this name now, which may be another than the one it had: the old one was moved away.
-    /// Every line is in one of the two, whole.
-    ///
-    /// # Errors
-    /// When the file cannot be written; then the old one is written on.
-    pub(super) fn reopen(&self, path: Option<&Path>) -> io::Result<()> {
-        let place = Place::open(path)?;
+    /// Goes on at another place, which may be a file of the same name: the old one was moved away. Every line is in one of
+    /// the two, whole; where no more are wanted, those of `lines` that were are written first.
+    pub(super) fn go_on<'l>(&self, place: Place, lines: impl Iterator<Item = &'l Lines>) {
         self.wanted.store(place.is_wanted(), Relaxed);
+        if !place.is_wanted() {
+            lines.for_each(Lines::flush);
+        }
         *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
-        Ok(())
     }
 
     fn write(&self, lines: &[u8]) {
@@ -126,9 +136,13 @@ impl Lines {
         self.log.wanted.load(Relaxed)
     }
 
-    /// Adds a line.
+    /// Adds a line, if it is wanted.
     pub(super) fn add(&self, entry: &Entry<'_>) {
         let mut buffer = self.lock();
+        // Once more: they may have been written for the last time just now.
+        if !self.are_wanted() {
+            return;
+        }
         entry.write(&mut buffer);
         if buffer.len() >= BUFFER {
             self.log.write(buffer.as_bytes());
@@ -267,7 +281,7 @@ mod tests {
     fn lines_are_written_when_there_are_many_and_when_they_are_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
-        let lines = Lines::new(Arc::new(AccessLog::open(Some(&path)).unwrap()));
+        let lines = Lines::new(Arc::new(AccessLog::new(Place::open(Some(&path)).unwrap())));
         let uri: Uri = "/x".parse().unwrap();
         let entry = Entry {
             time_ms: 1_700_000_000_000,
@@ -288,6 +302,13 @@ mod tests {
         (0..BUFFER).for_each(|_| lines.add(&entry));
         let written = std::fs::read_to_string(&path).unwrap();
         assert!(written.ends_with("}\n") && written.len() > BUFFER);
-        assert!(!Lines::new(Arc::new(AccessLog::open(None).unwrap())).are_wanted());
+
+        lines.add(&entry);
+        lines.log.go_on(Place::open(None).unwrap(), [&lines].into_iter());
+        lines.add(&entry);
+        lines.flush();
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(!lines.are_wanted());
+        assert_eq!(written.lines().count(), BUFFER + 2, "all that were wanted");
     }
 }

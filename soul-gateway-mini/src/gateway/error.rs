@@ -3,7 +3,10 @@
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{context::ContextPathError, forward::CallerFault};
-use crate::{causes::is_of_the_name, tls::TlsError};
+use crate::{
+    causes::{chain, is_of_the_name},
+    tls::TlsError,
+};
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,12 @@ pub enum GatewayError {
     /// TLS cannot be spoken with the files that were given.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Some parts cannot take up new settings, so none has.
+    #[error("{}", refused.iter().map(|(part, error)| format!("{part}: {}", chain(error))).collect::<Vec<_>>().join("; "))]
+    Reload {
+        /// Which parts, and why not; never empty.
+        refused: Vec<(&'static str, GatewayError)>,
+    },
     /// The system gave no thread to serve in.
     #[error("start a thread for requests (`--gateway-threads`)")]
     Thread {
@@ -65,6 +74,7 @@ impl GatewayError {
             Self::Config { .. } | Self::AdminUrl { .. } | Self::NoAdmin => true,
             Self::AccessLog { source, .. } => is_of_the_name(source),
             Self::Tls(error) => error.is_of_a_setting(),
+            Self::Reload { refused } => refused.iter().all(|(_, error)| error.is_of_a_setting()),
             Self::Listen { .. } | Self::Thread { .. } => false,
         }
     }

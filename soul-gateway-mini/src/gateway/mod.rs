@@ -67,7 +67,6 @@ pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoic
 pub use error::GatewayError;
 pub use port::Sockets;
 pub use proxied::{BadNetwork, Network};
-pub use reload::Reloaded;
 pub use server::{Drained, Gateway, GatewaySource};
 
 pub use crate::tls::TlsError;

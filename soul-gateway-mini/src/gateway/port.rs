@@ -4,6 +4,7 @@ use std::{io, net, net::SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
+use super::{GatewayConfig, GatewayError};
 use crate::listen::handshakes;
 
 /// Connections that wait to be accepted, in the system's queue.
@@ -39,7 +40,7 @@ impl Sockets {
 }
 
 /// Whether a socket listens where the settings say; port 0 in them is any.
-pub(super) fn is_at(socket: &net::TcpListener, address: SocketAddr) -> bool {
+fn is_at(socket: &net::TcpListener, address: SocketAddr) -> bool {
     let own = socket.local_addr();
     own.is_ok_and(|own| own.ip() == address.ip() && (address.port() == 0 || own.port() == address.port()))
 }
@@ -104,6 +105,75 @@ impl Ports {
         }
         Ok(Self { address, lanes: shares.into_iter().map(Port::Open).collect(), sockets, own: false })
     }
+}
+
+/// The ports of a gateway.
+pub(super) struct Listening {
+    /// Where requests come in.
+    pub(super) address: SocketAddr,
+    pub(super) status_addr: SocketAddr,
+    /// One for each lane.
+    pub(super) lanes: Vec<Port>,
+    /// For status.
+    pub(super) watchers: TcpListener,
+    /// All sockets once more, to be handed over.
+    pub(super) sockets: Sockets,
+    /// Whether no other process has those for requests.
+    pub(super) own: bool,
+}
+
+impl Listening {
+    /// Takes the ports where the settings say, or what is open there already.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on.
+    pub(super) async fn open(
+        open: Sockets,
+        config: &GatewayConfig,
+        lanes: usize,
+    ) -> Result<Self, GatewayError> {
+        let requests = usable(open.requests, config.listen, "--gateway-listen");
+        let ports = if requests.is_empty() {
+            Ports::take(config.listen, lanes)
+        } else {
+            Ports::share(requests, lanes)
+        };
+        let failed = |address, purpose| move |source| GatewayError::Listen { address, purpose, source };
+        let Ports { address, lanes, sockets: requests, own } =
+            ports.map_err(failed(config.listen, "requests"))?;
+        let status = usable(open.status.into_iter().collect(), config.status_listen, "--status-listen").pop();
+        let failed = failed(config.status_listen, "status");
+        let (watchers, status) = watchers(status, config.status_listen).await.map_err(failed)?;
+        let status_addr = watchers.local_addr().map_err(failed)?;
+        let sockets = Sockets { requests, status, shared: true };
+        Ok(Self { address, status_addr, lanes, watchers, sockets, own })
+    }
+}
+
+/// The sockets that listen where the settings say; of the others it is told that nobody will answer there.
+fn usable(sockets: Vec<net::TcpListener>, address: SocketAddr, setting: &str) -> Vec<net::TcpListener> {
+    let (usable, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_at(socket, address));
+    for socket in others {
+        let at = socket.local_addr().map_or_else(|_| "?".to_owned(), |at| at.to_string());
+        tracing::warn!(at, "an open socket was given that is not where `{setting}` says; it is not used");
+    }
+    usable
+}
+
+/// The listener for status, and the same once more to be handed over.
+async fn watchers(
+    open: Option<net::TcpListener>,
+    address: SocketAddr,
+) -> io::Result<(TcpListener, Option<net::TcpListener>)> {
+    let listener = match open {
+        Some(open) => {
+            open.set_nonblocking(true)?;
+            open
+        }
+        None => TcpListener::bind(address).await?.into_std()?,
+    };
+    let once_more = listener.try_clone()?;
+    Ok((TcpListener::from_std(listener)?, Some(once_more)))
 }
 
 impl Port {

@@ -1,5 +1,7 @@
 //! A gateway's own life: its listeners, its tasks, its end.
 
+mod start;
+
 use std::{
     fmt, io, net,
     net::SocketAddr,
@@ -7,13 +9,10 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    thread,
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use tokio::{
-    net::TcpListener,
     sync::watch,
     time::{sleep, timeout},
 };
@@ -24,22 +23,17 @@ use tokio_util::{
 use url::Url;
 
 use super::{
-    GatewayConfig, GatewayError, Requests,
-    access::{AccessLog, Lines},
-    connection::Serving,
-    forward::{Client, Names},
+    GatewayConfig, GatewayError,
+    access::{AccessLog, Place},
     lane::Lane,
-    port::{Ports, SPREADS, Sockets, is_at},
-    probe, refresh,
-    reload::{Reloaded, Reloads},
-    spread, status,
-    work::Work,
+    port::Sockets,
+    reload::Reloads,
 };
 use crate::{
-    listen::{Places, handshakes},
+    listen::handshakes,
     model::ConfigImage,
-    sync::{ConfigSync, Kept, Local, LongPoll, SnapshotOptions, StatusStats, SyncStatus},
-    tls::{CallerTls, TlsError, UpstreamTls},
+    sync::{ConfigSync, SyncStatus},
+    tls::{CallerTls, TlsError},
 };
 
 /// How long background tasks may take to end once they were told to.
@@ -117,160 +111,6 @@ impl Tasks {
 }
 
 impl Gateway {
-    /// Takes the ports and starts to learn from `source`.
-    ///
-    /// The port for requests is open once the first configuration is there ([`ready`](Self::ready)): until then
-    /// callers are refused, so that whoever balances over gateways passes this one by. The port for status is open
-    /// at once, and `/readyz` says why not yet.
-    ///
-    /// # Errors
-    /// When a setting cannot work, an admin's address is none, or an address cannot be listened on.
-    pub async fn start(config: GatewayConfig, source: GatewaySource) -> Result<Self, GatewayError> {
-        Self::start_on(Sockets::default(), config, source).await
-    }
-
-    /// The same, on sockets that are open already, as far as they listen where the settings say.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
-    pub async fn start_on(
-        sockets: Sockets,
-        config: GatewayConfig,
-        source: GatewaySource,
-    ) -> Result<Self, GatewayError> {
-        let problems = config.problems();
-        if !problems.is_empty() {
-            return Err(GatewayError::Config { problems });
-        }
-        if let GatewaySource::Admins(admins) = &source {
-            check_admins(admins)?;
-        }
-        let tls = config.caller_tls().map(|files| CallerTls::open(files, config.speaks_http2()));
-        let tls = tls.transpose()?.map(Arc::new);
-        let upstream_tls = Arc::new(UpstreamTls::open(config.upstream_trust())?);
-        let threads = if SPREADS { threads(&config) } else { 1 };
-        let Sockets { requests, status, shared } = sockets;
-        let requests = usable(requests, config.listen, "--gateway-listen");
-        let ports = if requests.is_empty() {
-            Ports::take(config.listen, threads)
-        } else {
-            Ports::share(requests, threads)
-        };
-        let ports = ports.map_err(|source| listen_error(config.listen, "requests", source))?;
-        let Ports { address: local_addr, lanes: ports, sockets: requests, own } = ports;
-        let status = usable(status.into_iter().collect(), config.status_listen, "--status-listen").pop();
-        let (watchers, status) = match watchers(status, config.status_listen).await {
-            Ok(watchers) => watchers,
-            Err(error) => return Err(listen_error(config.status_listen, "status", error)),
-        };
-        let sockets = Sockets { requests, status, shared: true };
-        let status_addr =
-            watchers.local_addr().map_err(|e| listen_error(config.status_listen, "status", e))?;
-
-        let access_log = Arc::new(open_log(&config)?);
-        let tasks = Tasks::default();
-        let guard = |token: &CancellationToken| token.clone().drop_guard();
-        let stop_on_drop = [guard(&tasks.drain), guard(&tasks.cut), guard(&tasks.stop)];
-        let sync = follow(source, &config, &tasks)?;
-        let (unmatched, names) = (Arc::<StatusStats>::default(), Names::new(tasks.stop.clone()));
-        let all = ports.len();
-        let requests = {
-            let unmatched = Arc::clone(&unmatched);
-            move |config: &GatewayConfig| Arc::new(Requests::new(config, all, Arc::clone(&unmatched)))
-        };
-        let serving = {
-            let (tls, drain) = (tls.clone(), tasks.drain.clone());
-            move |config: &GatewayConfig| Arc::new(Serving::new(config, tls.clone(), drain.clone()))
-        };
-        let served = Arc::new(ArcSwap::new(requests(&config)));
-        let accepted = Arc::new(ArcSwap::new(serving(&config)));
-        let lane = |share| {
-            let client = Client::new(Arc::clone(&names), Arc::clone(&upstream_tls));
-            let lines = Lines::new(Arc::clone(&access_log));
-            Arc::new(Lane::new(&sync, &served, client, lines, share))
-        };
-        let (shares, handed): (Vec<_>, Vec<_>) = spread::shares(ports.len()).into_iter().unzip();
-        let lanes: Arc<[Arc<Lane>]> = shares.into_iter().map(lane).collect();
-        let places = Places::new(config.max_connections);
-        let (config, configured) = watch::channel(Arc::new(config));
-        let config = Arc::new(config);
-        let mut reloads = Reloads::default();
-        reloads.swap("requests", &served, requests);
-        reloads.swap("connections", &accepted, serving);
-        reloads.add("choice of upstreams", {
-            let (sync, lanes) = (sync.clone(), lanes.len());
-            move |config| {
-                sync.balance_by(config.balance(lanes));
-                Ok(())
-            }
-        });
-        reloads.add("access log", {
-            let access_log = Arc::clone(&access_log);
-            move |config| reopen_log(&access_log, config)
-        });
-        let watched = status::Watched {
-            sync: sync.clone(),
-            unmatched,
-            lanes: Arc::clone(&lanes),
-            callers: tasks.callers.clone(),
-            draining: tasks.leaving.clone(),
-            handed_over: tasks.handed_over.clone(),
-            config: configured.clone(),
-        };
-        let (ready, stop) = (sync.clone(), tasks.stop.clone());
-        tasks.background.spawn(async move {
-            // While another one answers by the same socket, this one answers only if it serves, too.
-            let serves = async { !shared || ready.ready().await };
-            if stop.run_until_cancelled(serves).await == Some(true) {
-                status::serve(watchers, watched, stop).await;
-            }
-        });
-        tasks.run(probe::rounds(sync.clone(), configured));
-        tasks.run(refresh::rounds(sync.clone()));
-        let alone = Arc::new(AtomicBool::new(own));
-        let (opened, open) = watch::channel(0);
-        let opened = Arc::new(opened);
-        if let Some(tls) = tls.clone() {
-            tasks.run(Arc::clone(&tls).watch());
-            reloads.add("certificates", move |config| {
-                tls.offer_http2(config.speaks_http2());
-                Ok(tls.reload()?)
-            });
-        }
-        reloads
-            .add("authorities of upstreams", move |config| Ok(upstream_tls.reload(config.upstream_trust())?));
-        for (index, ((lane, port), handed)) in lanes.iter().zip(ports).zip(handed).enumerate() {
-            let work = Work {
-                sync: sync.clone(),
-                serving: Arc::clone(&accepted),
-                places: places.clone(),
-                callers: tasks.callers.clone(),
-                drain: tasks.drain.clone(),
-                alone: Arc::clone(&alone),
-                open: Arc::clone(&opened),
-            };
-            let work = Arc::new(work).run(Arc::clone(lane), port, handed);
-            lane.start(index, work, tasks.cut.clone(), tasks.lanes.token())
-                .map_err(|source| GatewayError::Thread { source })?;
-        }
-
-        Ok(Self {
-            sockets,
-            alone,
-            local_addr,
-            status_addr,
-            sync,
-            access_log,
-            open,
-            lanes,
-            tls,
-            tasks,
-            config,
-            reloads,
-            _stop_on_drop: stop_on_drop,
-        })
-    }
-
     /// Where requests are accepted.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
@@ -312,20 +152,19 @@ impl Gateway {
         self.sync.status()
     }
 
-    /// Takes up settings while it serves, and opens the access log anew; gives each part with how it went. A part that
-    /// fails keeps what it had.
+    /// Takes up settings while it serves, and opens the access log anew; gives the names of the parts that have done so.
     ///
     /// Requests and new connections go by them from then on, a connection that is open keeps its limits of time and size.
     /// Addresses, threads, folders and what concerns the synchronisation stay as they were: they need a restart.
     ///
     /// # Errors
-    /// When a setting cannot work; then nothing changes.
-    pub fn reload(&self, config: &GatewayConfig) -> Result<Reloaded, GatewayError> {
+    /// When a setting cannot work, or a file that one names cannot be used; then nothing changes.
+    pub fn reload(&self, config: &GatewayConfig) -> Result<Vec<&'static str>, GatewayError> {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(GatewayError::Config { problems });
         }
-        let reloaded = self.reloads.run(config);
+        let reloaded = self.reloads.run(config)?;
         self.config.send_replace(Arc::new(config.clone()));
         Ok(reloaded)
     }
@@ -335,8 +174,9 @@ impl Gateway {
     /// # Errors
     /// When that cannot be written; then the old file is written on.
     pub fn reopen_log(&self) -> Result<(), GatewayError> {
-        let config = Arc::clone(&self.config.borrow());
-        reopen_log(&self.access_log, &config)
+        let place = Place::of(&self.config.borrow())?;
+        self.access_log.go_on(place, self.lanes.iter().map(|lane| lane.lines()));
+        Ok(())
     }
 
     /// The sockets it listens on, for a gateway that is to take over from this one.
@@ -404,94 +244,10 @@ impl fmt::Debug for Gateway {
     }
 }
 
-fn open_log(config: &GatewayConfig) -> Result<AccessLog, GatewayError> {
-    AccessLog::open(config.access_log.as_deref()).map_err(|source| log_error(config, source))
-}
-
-fn reopen_log(log: &AccessLog, config: &GatewayConfig) -> Result<(), GatewayError> {
-    log.reopen(config.access_log.as_deref()).map_err(|source| log_error(config, source))
-}
-
-fn log_error(config: &GatewayConfig, source: io::Error) -> GatewayError {
-    GatewayError::AccessLog { path: config.access_log.clone().unwrap_or_default(), source }
-}
-
-/// How many lanes there are: one a core, unless the settings say otherwise.
-fn threads(config: &GatewayConfig) -> usize {
-    match config.threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
-}
-
-fn check_admins(admins: &[Url]) -> Result<(), GatewayError> {
-    if admins.is_empty() {
-        return Err(GatewayError::NoAdmin);
-    }
-    for url in admins {
-        let reason = match url.scheme() {
-            "http" if url.has_host() => continue,
-            "http" => "it names no host",
-            "https" => "`https` is not spoken yet, use `http`",
-            _ => "expected an address such as `http://127.0.0.1:9095`",
-        };
-        return Err(GatewayError::AdminUrl { url: url.to_string(), reason });
-    }
-    Ok(())
-}
-
-/// The sockets that listen where the settings say; of the others it is told that nobody will answer there.
-fn usable(sockets: Vec<net::TcpListener>, address: SocketAddr, setting: &str) -> Vec<net::TcpListener> {
-    let (usable, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_at(socket, address));
-    for socket in others {
-        let at = socket.local_addr().map_or_else(|_| "?".to_owned(), |at| at.to_string());
-        tracing::warn!(at, "an open socket was given that is not where `{setting}` says; it is not used");
-    }
-    usable
-}
-
-/// The listener for status, and the same once more to be handed over.
-async fn watchers(
-    open: Option<net::TcpListener>,
-    address: SocketAddr,
-) -> io::Result<(TcpListener, Option<net::TcpListener>)> {
-    let listener = match open {
-        Some(open) => {
-            open.set_nonblocking(true)?;
-            open
-        }
-        None => TcpListener::bind(address).await?.into_std()?,
-    };
-    let once_more = listener.try_clone()?;
-    Ok((TcpListener::from_std(listener)?, Some(once_more)))
-}
-
 /// Lets no new connections be made, and those that are being made come in.
 async fn last_handshakes(sockets: &[net::TcpListener]) {
     match sockets.iter().try_for_each(handshakes::begin_none) {
         Ok(()) => sleep(handshakes::UNDER_WAY).await,
         Err(error) => tracing::debug!(%error, "connections that are being made at the end may be lost"),
     }
-}
-
-fn listen_error(address: SocketAddr, purpose: &'static str, source: io::Error) -> GatewayError {
-    GatewayError::Listen { address, purpose, source }
-}
-
-fn follow(source: GatewaySource, config: &GatewayConfig, tasks: &Tasks) -> Result<ConfigSync, GatewayError> {
-    let options =
-        SnapshotOptions { balance: config.balance(threads(config)), invalids: config.invalid_entries };
-    let (background, stop) = (&tasks.background, tasks.stop.clone());
-    let settings = config.sync.clone();
-    Ok(match source {
-        GatewaySource::Admins(admins) => {
-            let kept = config.data_dir.as_deref().map(Kept::new);
-            let source = LongPoll::new(&admins, &settings);
-            ConfigSync::start(source, kept, settings, options, background, stop)
-        }
-        // An admin in this process has a store of its own, so there is nothing to keep.
-        GatewaySource::Local(images) => {
-            ConfigSync::start(Local::new(images), None, settings, options, background, stop)
-        }
-    })
 }

@@ -1,12 +1,14 @@
 //! Accepting connections: only so many at once, and trouble told now and then instead of every time.
 
-use std::{future, io, net, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future, io, net, net::SocketAddr, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
     time::{Instant, sleep},
 };
+
+use super::Places;
 
 /// Pause after an error of `accept`, usually that the process may open no more files.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -32,33 +34,6 @@ pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
     pub(crate) place: OwnedSemaphorePermit,
-}
-
-/// How many connections may be served at once, by all listeners that share it.
-#[derive(Clone, Debug)]
-pub(crate) struct Places {
-    free: Arc<Semaphore>,
-    limit: usize,
-}
-
-impl Places {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))), limit }
-    }
-
-    /// One of them, if one is free.
-    fn free(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.free).try_acquire_owned().ok()
-    }
-
-    /// One of them, once one is free.
-    async fn next(&self) -> OwnedSemaphorePermit {
-        match Arc::clone(&self.free).acquire_owned().await {
-            Ok(place) => place,
-            // Nobody closes the semaphore.
-            Err(_) => future::pending().await,
-        }
-    }
 }
 
 impl Acceptor {
@@ -112,7 +87,7 @@ impl Acceptor {
             return place;
         }
         if let Some(times) = self.full.happened() {
-            let (part, limit) = (self.part, self.places.limit);
+            let (part, limit) = (self.part, self.places.limit());
             tracing::warn!(part, limit, times, "as many connections as allowed, further ones wait");
         }
         self.places.next().await

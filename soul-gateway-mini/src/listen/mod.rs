@@ -4,7 +4,9 @@ mod accept;
 mod asked;
 pub(crate) mod handshakes;
 mod patience;
+mod places;
 
-pub(crate) use accept::{Accepted, Acceptor, Places};
+pub(crate) use accept::{Accepted, Acceptor};
 pub(crate) use asked::{Asked, GRACE};
 pub(crate) use patience::Patience;
+pub(crate) use places::Places;

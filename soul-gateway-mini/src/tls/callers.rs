@@ -40,6 +40,14 @@ pub(crate) struct CallerTls {
     seen: Mutex<[u8; 32]>,
 }
 
+/// What the files held when they were read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    config: Arc<ServerConfig>,
+    http2: bool,
+    digest: [u8; 32],
+}
+
 impl CallerTls {
     /// # Errors
     /// When a file cannot be read, or holds nothing that can be served.
@@ -49,13 +57,28 @@ impl CallerTls {
         Ok(Self { files, http2: AtomicBool::new(http2), serving, seen: Mutex::new(seen) })
     }
 
-    /// Whether HTTP/2 is offered, from the next connection on: whatever the files hold, for what is offered has to be spoken.
-    pub(crate) fn offer_http2(&self, offer: bool) {
-        if self.http2.swap(offer, Relaxed) != offer {
-            let mut config = ServerConfig::clone(&self.serving.load());
-            config.alpn_protocols = protocols(offer);
-            self.serving.store(Arc::new(config));
+    /// Reads the files again; [`serve`](Self::serve) takes up what they hold. Blocks while it reads.
+    ///
+    /// # Errors
+    /// When they cannot be served.
+    pub(crate) fn read(&self, http2: bool) -> Result<Read, TlsError> {
+        let contents = self.files.read()?;
+        let digest = contents.digest();
+        match server_config(&contents, http2) {
+            Ok(config) => Ok(Read { config: Arc::new(config), http2, digest }),
+            Err(error) => {
+                *self.seen() = digest;
+                Err(error)
+            }
         }
+    }
+
+    /// Connections from now on are shown what was read.
+    pub(crate) fn serve(&self, Read { config, http2, digest }: Read) {
+        *self.seen() = digest;
+        self.http2.store(http2, Relaxed);
+        self.serving.store(config);
+        tracing::info!(certificates = self.files.pairs.len(), "serve the certificates in the files");
     }
 
     /// Reads the files again; connections from now on are shown what they hold. Blocks while it reads.
@@ -63,11 +86,7 @@ impl CallerTls {
     /// # Errors
     /// When they cannot be served; then what was served before stays.
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
-        let contents = self.files.read()?;
-        *self.seen() = contents.digest();
-        self.serving.store(Arc::new(server_config(&contents, self.http2.load(Relaxed))?));
-        tracing::info!(certificates = self.files.pairs.len(), "serve the certificates in the files");
-        Ok(())
+        self.read(self.http2.load(Relaxed)).map(|read| self.serve(read))
     }
 
     /// Reloads if the files hold something else than when they were last looked at.
@@ -190,8 +209,12 @@ mod tests {
         std::fs::remove_file(folder.path().join("a.key")).unwrap();
         tls.look().unwrap_err();
         assert!(Arc::ptr_eq(&second, &tls.serving.load_full()), "the old ones stay");
-        tls.offer_http2(false);
-        assert_eq!(tls.serving.load().alpn_protocols, [HTTP_1_1], "whatever the files hold");
+        tls.read(false).unwrap_err();
+        write(folder.path());
+        tls.serve(tls.read(false).unwrap());
+        assert_eq!(tls.serving.load().alpn_protocols, [HTTP_1_1]);
+        tls.reload().unwrap();
+        assert_eq!(tls.serving.load().alpn_protocols, [HTTP_1_1], "also by files that changed");
         watching.abort();
     }
 }

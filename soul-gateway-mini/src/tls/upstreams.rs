@@ -52,17 +52,18 @@ impl UpstreamTls {
         Ok(Self(ArcSwap::from_pointee(Trusting::read(trust)?)))
     }
 
-    /// Reads the authorities again; connections from now on go by them. Blocks while it reads.
+    /// Reads the authorities again; connections go by them once what this gives was called. Blocks while it reads.
     ///
     /// # Errors
-    /// As [`open`](Self::open); then all stays as it was.
-    pub(crate) fn reload(&self, trust: UpstreamTrust) -> Result<(), TlsError> {
-        let new = Trusting::read(trust)?;
-        let old = self.0.load();
-        if new.trust != old.trust || new.authorities != old.authorities {
-            self.0.store(Arc::new(new));
-        }
-        Ok(())
+    /// As [`open`](Self::open).
+    pub(crate) fn read(self: &Arc<Self>, trust: UpstreamTrust) -> Result<impl FnOnce() + use<>, TlsError> {
+        let (this, new) = (Arc::clone(self), Trusting::read(trust)?);
+        Ok(move || {
+            let old = this.0.load();
+            if new.trust != old.trust || new.authorities != old.authorities {
+                this.0.store(Arc::new(new));
+            }
+        })
     }
 
     /// Makes a connection one of TLS, with an upstream that proves to be `name`.

@@ -25,7 +25,8 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    let token = shared.config.api_token.as_ref();
+    let config = shared.config();
+    let token = config.api_token.as_ref();
     let refused = permitted(token, peer.ip(), request.headers()).and_then(|()| intended(&request));
     match refused {
         Ok(()) => next.run(request).await,

@@ -134,7 +134,7 @@ pub(super) async fn object(
     request: Request,
 ) -> Result<(HeaderMap, Map<String, Value>), Failure> {
     let (parts, body) = request.into_parts();
-    let bytes: Bytes = body::read(body, shared.config.body_limit, shared.config.body_timeout).await?;
+    let bytes: Bytes = body::read(body, shared.config().body_limit, shared.config().body_timeout).await?;
     let bad = |why: String| Failure::invalid(vec![Problem::new("body", why)]);
     match serde_json::from_slice(&bytes) {
         Ok(Value::Object(fields)) => Ok((parts.headers, fields)),

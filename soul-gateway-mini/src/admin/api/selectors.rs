@@ -47,7 +47,7 @@ pub(super) async fn create(State(shared): Shares, request: Request) -> Result<Re
     let plugin = fields.need("pluginName", plugin).unwrap_or_default();
     let patch = patch(&mut fields);
     fields.need("name", patch.name.as_ref());
-    let allow_link_local = shared.config.allow_link_local;
+    let allow_link_local = shared.config().allow_link_local;
     let upstreams = fields.objects("upstreams", |item| upstreams::new(item, allow_link_local));
     fields.finish()?;
     let upstreams = upstreams.map(|list| list.into_iter().map(|(entry, _)| entry).collect());

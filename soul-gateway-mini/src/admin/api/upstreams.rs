@@ -53,7 +53,7 @@ pub(super) async fn create(
 ) -> Result<Response, Failure> {
     let (headers, fields) = object(&shared, request).await?;
     let mut fields = Fields::new(fields);
-    let upstream = new(&mut fields, shared.config.allow_link_local);
+    let upstream = new(&mut fields, shared.config().allow_link_local);
     fields.finish()?;
     // Without a problem there is an upstream.
     let (entry, probing) = upstream.unwrap_or_default();

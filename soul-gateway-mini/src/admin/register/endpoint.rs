@@ -83,7 +83,7 @@ async fn offline(State(shared): State<Arc<Shared>>, request: Request) -> Respons
 async fn leave(shared: &Shared, request: Request) -> Result<Applied, Failed> {
     let Incoming { dialect, service, body } = read(shared, Service::SpringMvc, request).await?;
     let (host, port) = (body.host.clone(), body.port);
-    let (event, revive) = (InstanceEvent::Leaves, revive(&shared.config));
+    let (event, revive) = (InstanceEvent::Leaves, revive(&shared.config()));
     let report = Report { dialect, service, body, protocol: String::new(), event, revive };
     let applied = shared.store.submit(Command::Instance(Box::new(report))).await.map_err(Failed::Store)?;
     if let Outcome::Changed { revision, .. } = applied.outcome {
@@ -94,7 +94,7 @@ async fn leave(shared: &Shared, request: Request) -> Result<Applied, Failed> {
 
 async fn register(shared: &Shared, url: Service, request: Request) -> Result<Applied, Failed> {
     let Incoming { dialect, service, body } = read(shared, url, request).await?;
-    let revive = revive(&shared.config);
+    let revive = revive(&shared.config());
     let (path, host, port) = (body.path.clone(), body.host.clone(), body.port);
     let registration = Registration { dialect, service, body, revive };
     let applied =
@@ -111,7 +111,7 @@ async fn read(shared: &Shared, url: Service, request: Request) -> Result<Incomin
         let why = "the body must be sent with `content-type: application/json`".to_owned();
         return Err(Failed::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why, Vec::new()));
     }
-    let config = &shared.config;
+    let config = &shared.config();
     let bytes = body::read(body, config.body_limit, config.body_timeout).await;
     let bytes = bytes.map_err(|e| Failed::Refused(e.status(), e.to_string(), Vec::new()))?;
     registration_body::read(url, &bytes, link_local(config))

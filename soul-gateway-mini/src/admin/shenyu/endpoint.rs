@@ -46,13 +46,13 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn asks_for_token(&self) -> bool {
-        self.shared.config.shenyu_login.is_some()
+        self.shared.config().shenyu_login.is_some()
     }
 }
 
 /// The paths, with the check who may use them.
 pub(crate) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
-    let config = &shared.config;
+    let config = &shared.config();
     let tokens = Tokens::new(config.shenyu_login.as_ref(), config.shenyu_token_life);
     let door = Arc::new(Door { shared: Arc::clone(shared), tokens, clock: Clock::system() });
     let guarded = Router::new()
@@ -101,12 +101,12 @@ async fn register_route(State(door): State<Arc<Door>>, request: Request) -> Resp
         Ok(bytes) => bytes,
         Err(answer) => return answer,
     };
-    match registration_body::route(&bytes, &door.shared.config.shenyu_namespace) {
+    match registration_body::route(&bytes, &door.shared.config().shenyu_namespace) {
         Err(problems) => refused(&door, &problems),
         Ok(Incoming::Ignored(why)) => ignored(&why),
         Ok(Incoming::Wanted(Route { service, body })) => {
             let (path, dialect) = (body.path.clone(), Dialect::Shenyu);
-            let revive = revive(&door.shared.config);
+            let revive = revive(&door.shared.config());
             let registration = Registration { dialect, service, body, revive };
             let done = door.shared.store.submit(Command::Register(Box::new(registration))).await;
             if let Ok(Applied { outcome: Outcome::Changed { revision, .. }, .. }) = done {
@@ -122,7 +122,7 @@ async fn take_report(State(door): State<Arc<Door>>, request: Request) -> Respons
         Ok(bytes) => bytes,
         Err(answer) => return answer,
     };
-    let config = &door.shared.config;
+    let config = &door.shared.config();
     match registration_body::instance(&bytes, &config.shenyu_namespace, link_local(config)) {
         Err(problems) => refused(&door, &problems),
         Ok(Incoming::Ignored(why)) => ignored(&why),
@@ -156,7 +156,7 @@ async fn read(door: &Door, request: Request) -> Result<Bytes, Response> {
         let why = Problem::new("content-type", "must be `application/json`");
         return Err(refused(door, &[why]));
     }
-    let config = &door.shared.config;
+    let config = &door.shared.config();
     body::read(body, config.body_limit, config.body_timeout)
         .await
         .map_err(|error| refused(door, &[Problem::new("body", error.to_string())]))

@@ -53,7 +53,7 @@ struct User<'a> {
 pub(super) async fn login(State(door): State<Arc<Door>>, request: Request) -> Response {
     let credentials = match *request.method() {
         Method::POST => {
-            let config = &door.shared.config;
+            let config = &door.shared.config();
             match body::read(request.into_body(), config.body_limit, config.body_timeout).await {
                 Ok(bytes) => serde_json::from_slice(&bytes).ok(),
                 Err(_) => None,
@@ -63,7 +63,7 @@ pub(super) async fn login(State(door): State<Arc<Door>>, request: Request) -> Re
     };
     let Credentials { user_name, password, client_id } = credentials.unwrap_or_default();
     let (user, password) = (user_name.unwrap_or_default(), password.unwrap_or_default());
-    if door.shared.config.shenyu_login.as_ref().is_some_and(|login| !login.is(&user, &password)) {
+    if door.shared.config().shenyu_login.as_ref().is_some_and(|login| !login.is(&user, &password)) {
         tracing::warn!(user = user.chars().take(64).collect::<String>(), "a login was refused");
         return failure(StatusCode::OK, SOUL_FAILURE, REFUSED);
     }
@@ -77,7 +77,7 @@ pub(super) async fn login(State(door): State<Arc<Door>>, request: Request) -> Re
         date_created: EPOCH,
         date_updated: EPOCH,
         token: &token,
-        expired_time: u64::try_from(door.shared.config.shenyu_token_life.as_millis()).unwrap_or(u64::MAX),
+        expired_time: u64::try_from(door.shared.config().shenyu_token_life.as_millis()).unwrap_or(u64::MAX),
     };
     answer(StatusCode::OK, SUCCESS_CODE, WELCOME, shown)
 }

@@ -252,3 +252,22 @@ async fn token_opens_the_api_and_nothing_else_needs_it() {
         assert_eq!(running.get(path).await.0, StatusCode::OK, "{path}");
     }
 }
+
+#[tokio::test]
+async fn another_token_counts_from_the_next_request_on() {
+    let with = |token| AdminConfig { api_token: Some(ApiToken::new(token)), ..config() };
+    let running = Running::start(with("first")).await;
+    let status = async |token| {
+        let request = running.client.get(running.url("/api/v1/plugins")).bearer_auth(token);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((status("first").await, status("second").await), (200, 401));
+    running.admin.reload(&AdminConfig { body_limit: 0, ..with("second") }).unwrap_err();
+    assert_eq!(
+        (status("first").await, status("second").await),
+        (200, 401),
+        "not by settings that cannot work"
+    );
+    running.admin.reload(&with("second")).unwrap();
+    assert_eq!((status("first").await, status("second").await), (401, 200));
+}

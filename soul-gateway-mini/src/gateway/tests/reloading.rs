@@ -8,11 +8,9 @@ use super::{
     setup::{Running, config, handle, service},
 };
 
-/// Takes up settings; every part must say that it did.
+/// Takes up settings.
 fn reload(running: &Running, config: &GatewayConfig) {
-    for (part, reloaded) in running.gateway.reload(config).expect("settings that work") {
-        reloaded.unwrap_or_else(|error| panic!("{part}: {error}"));
-    }
+    running.gateway.reload(config).expect("settings that work");
 }
 
 #[tokio::test]
@@ -114,16 +112,58 @@ async fn the_access_log_goes_on_in_a_new_file_after_the_old_one_was_moved() {
     assert!(lines(&path) >= 4, "the new file is written to");
 
     let nowhere = GatewayConfig { access_log: Some(folder.path().join("no/such/folder")), ..config() };
-    let reloaded = running.gateway.reload(&nowhere).unwrap();
-    let failed: Vec<_> = reloaded.iter().filter(|(_, outcome)| outcome.is_err()).collect();
-    assert!(matches!(failed[..], [("access log", Err(GatewayError::AccessLog { .. }))]), "{reloaded:?}");
+    let Err(GatewayError::Reload { refused }) = running.gateway.reload(&nowhere) else { panic!("taken up") };
+    assert!(matches!(refused[..], [("access log", GatewayError::AccessLog { .. })]), "{refused:?}");
     ask(1).await;
     eventually("it is written on", async || lines(&path) + lines(&moved) == 10).await;
 
     reload(&running, &GatewayConfig { access_log: Some(other.clone()), ..config() });
     ask(2).await;
     eventually("the log may be another", async || lines(&other) == 2).await;
+    ask(2).await;
     reload(&running, &config());
     ask(2).await;
-    assert_eq!((lines(&other), lines(&path) + lines(&moved)), (2, 10), "and none at all");
+    assert_eq!((lines(&other), lines(&path) + lines(&moved)), (4, 10), "and none at all, after the last");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_leaves_all_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let (missing, nowhere) = (folder.path().join("ca.pem"), folder.path().join("no/such/folder"));
+    let running = Running::start(&service(&[], &handle("random", 0, 3000))).await;
+    let wrong = GatewayConfig {
+        error_status: ErrorStatus::Soul,
+        upstream_ca: Some(missing.clone()),
+        access_log: Some(nowhere.clone()),
+        ..config()
+    };
+    let error = running.gateway.reload(&wrong).unwrap_err().to_string();
+    let parts =
+        ["access log: ", "`--access-log`", "authorities of upstreams: ", "`--upstream-ca`", "(os error 2)"];
+    for said in parts.into_iter().chain([missing.to_str().unwrap(), nowhere.to_str().unwrap()]) {
+        assert!(error.contains(said), "{error}");
+    }
+    assert_eq!(get(running.address(), "/nowhere/x").await.status(), 404, "other parts have not gone ahead");
+}
+
+#[tokio::test]
+async fn the_limit_of_connections_changes_and_open_ones_stay() {
+    let running = Running::start(&service(&[], &handle("random", 0, 3000))).await;
+    let request = "GET /nowhere/x HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut wires = [Wire::connect(running.address()).await, Wire::connect(running.address()).await];
+    for limit in [2, 1] {
+        reload(&running, &GatewayConfig { max_connections: limit, ..config() });
+        for wire in &mut wires {
+            wire.send(request).await;
+            assert_eq!(wire.response_to("GET").await.status(), 404);
+        }
+    }
+    let mut third = Wire::connect(running.address()).await;
+    third.send(request).await;
+    let [first, _second] = wires;
+    drop(first);
+    let waits = tokio::time::timeout(Duration::from_millis(100), third.more()).await;
+    assert!(waits.is_err(), "the second has the only place");
+    reload(&running, &GatewayConfig { max_connections: 2, ..config() });
+    assert_eq!(third.response_to("GET").await.status(), 404);
 }
