@@ -53,6 +53,7 @@ pub(super) const LIVE: &[&str] = &[
     "upstream-choice",
     "upstream-connect-timeout",
     "upstream-http2",
+    "upstream-limit",
     "upstream-max-requests",
     "upstream-queue",
     "upstream-queue-timeout",

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     admin,
-    gateway::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, context::PathPrefix},
+    gateway::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UpstreamLimit, context::PathPrefix},
     model::matching::{AddressResolver, Invalids},
 };
 
@@ -138,6 +138,10 @@ pub(super) struct GatewaySettings {
     /// Most requests under way at one upstream; when all are at it, further ones wait (`--upstream-queue`) or are refused with 503; 0 is no limit
     #[arg(long, global = true, env = "SOUL_UPSTREAM_MAX_REQUESTS", value_name = "N")]
     pub(super) upstream_max_requests: Option<AtLeast<0>>,
+
+    /// Whether an upstream gets fewer at once while it takes on more than it can serve: `adaptive` or `fixed`
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_LIMIT", value_name = "HOW")]
+    pub(super) upstream_limit: Option<Choice<UpstreamLimit>>,
 
     /// Requests of one selector that wait when all upstreams are at that limit, first come, first served; 0 is no queue
     #[arg(long, global = true, env = "SOUL_UPSTREAM_QUEUE", value_name = "N")]
@@ -289,6 +293,7 @@ impl Area for GatewaySettings {
         gateway_threads => config.threads,
         max_requests => config.max_requests,
         upstream_max_requests => config.upstream_max_requests,
+        upstream_limit => config.upstream_limit,
         upstream_queue => config.upstream_queue,
         upstream_queue_timeout => config.upstream_queue_timeout,
         retry_budget => config.retry_budget,
@@ -328,7 +333,7 @@ macro_rules! named_already {
         })+
     };
 }
-named_already!(ErrorStatus, HostHeader, Forwarded);
+named_already!(ErrorStatus, HostHeader, Forwarded, UpstreamLimit);
 
 impl Named for PathPrefix {
     fn names() -> Vec<(&'static str, Self)> {

@@ -86,6 +86,17 @@ choice! {
     }
 }
 
+choice! {
+    /// How many requests an upstream gets at once.
+    UpstreamLimit, "`adaptive` or `fixed`" {
+        /// Fewer than `upstream_max_requests` while it takes on more than it can serve: what would only wait there is refused.
+        #[default]
+        Adaptive = "adaptive",
+        /// `upstream_max_requests`.
+        Fixed = "fixed",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use soul_client::balance::{BudgetSettings, Choice, OutlierDetector, SetSettings};
 
-pub use super::choices::{ErrorStatus, Forwarded, HostHeader, UnknownChoice};
+pub use super::choices::{ErrorStatus, Forwarded, HostHeader, UnknownChoice, UpstreamLimit};
 use super::{context::PathPrefix, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
@@ -144,6 +144,8 @@ pub struct GatewayConfig {
     /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
     /// are refused with 503. Connections that changed their protocol do not count. 0 is no limit.
     pub upstream_max_requests: usize,
+    /// Whether an upstream gets fewer at once while it takes on more than it can serve.
+    pub upstream_limit: UpstreamLimit,
     /// Requests of one selector that wait, first come, first served, while as many as may be are under way at all of its
     /// upstreams; further ones are refused with 503 at once. 0 is no queue.
     pub upstream_queue: usize,
@@ -224,6 +226,7 @@ impl Default for GatewayConfig {
             threads: DEFAULT_THREADS,
             max_requests: 0,
             upstream_max_requests: DEFAULT_UPSTREAM_MAX_REQUESTS,
+            upstream_limit: UpstreamLimit::default(),
             upstream_queue: 0,
             upstream_queue_timeout: DEFAULT_UPSTREAM_QUEUE_TIMEOUT,
             retry_budget: Some(BudgetSettings::default()),

@@ -7,6 +7,7 @@
 //! with ([`parts`]).
 
 use std::{
+    cell::Cell,
     io,
     sync::{
         Arc, Mutex, PoisonError,
@@ -19,8 +20,8 @@ use std::{
 use arc_swap::{ArcSwap, Cache};
 use soul_client::balance::parts;
 use tokio::{
-    runtime::{Builder, Runtime},
-    time::{MissedTickBehavior, interval},
+    runtime::{Builder, Handle, Runtime},
+    time::{Instant, MissedTickBehavior, interval},
 };
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
@@ -35,6 +36,40 @@ const SWEEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long lookups of names, which cannot be stopped, are waited for at the end.
 const LEFTOVERS: Duration = Duration::from_millis(100);
+
+/// Over how long it is measured how busy a lane is, and from which share of that on it has too much to do itself.
+const BUSY_OVER: Duration = Duration::from_millis(50);
+const BUSY: f64 = 0.7;
+
+thread_local! {
+    static STRAIN: Cell<Option<Strain>> = const { Cell::new(None) };
+}
+
+/// How busy this thread was when it was looked at last.
+#[derive(Clone, Copy)]
+struct Strain {
+    at: Instant,
+    busy: Duration,
+    strained: bool,
+}
+
+/// Whether the lane of this thread has so much to do itself that the times of requests say little about the upstreams.
+pub(super) fn is_strained(now: Moment) -> bool {
+    let before = STRAIN.get();
+    let passed = before.map(|before| now.at.saturating_duration_since(before.at));
+    if let Some((before, passed)) = before.zip(passed)
+        && passed < BUSY_OVER
+    {
+        return before.strained;
+    }
+    let Ok(runtime) = Handle::try_current() else { return false };
+    let busy = runtime.metrics().worker_total_busy_duration(0);
+    let strained = before.zip(passed).is_some_and(|(before, passed)| {
+        busy.saturating_sub(before.busy).as_secs_f64() >= BUSY * passed.as_secs_f64()
+    });
+    STRAIN.set(Some(Strain { at: now.at, busy, strained }));
+    strained
+}
 
 /// What one thread has to itself.
 pub(super) struct Lane {

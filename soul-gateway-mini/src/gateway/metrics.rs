@@ -14,7 +14,10 @@ use prometheus_client::{
 use soul_client::balance::Health;
 
 use super::{plugin::divide::Selector, status::Watched};
-use crate::sync::{Destination, Snapshot};
+use crate::{
+    clock::now_ms,
+    sync::{Destination, End, Snapshot},
+};
 
 /// The type of the text, as scrapers want it named.
 pub(super) const CONTENT_TYPE: &str = prometheus_text::CONTENT_TYPE;
@@ -171,13 +174,16 @@ fn attempts(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
 /// One upstream of a selector, once however often it is listed.
 fn upstreams(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
     let mut gauges: BTreeMap<[&str; 2], (u64, u64)> = BTreeMap::new();
+    let mut limits: BTreeMap<[&str; 2], u64> = BTreeMap::new();
     let mut addresses: BTreeMap<&str, &Arc<Destination>> = BTreeMap::new();
     for selector in selectors {
         for member in selector.payload().upstreams().members() {
-            let Some(destination) = selector.payload().destination(member) else { continue };
+            let Some(End { destination, flow, .. }) = selector.payload().end(member) else { continue };
             let up = u64::from(member.state().health() != Health::Down && member.upstream().status());
             let in_flight = u64::from(member.state().in_flight());
-            gauges.insert([selector.name(), destination.address()], (up, in_flight));
+            let key = [selector.name(), destination.address()];
+            gauges.insert(key, (up, in_flight));
+            limits.extend(flow.known_limit(now_ms()).map(|limit| (key, limit.into())));
             addresses.insert(destination.address(), destination);
         }
     }
@@ -193,6 +199,10 @@ fn upstreams(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
     let help = "Requests an upstream is serving for a selector";
     let in_flight = gauges.iter().map(|(key, (_, in_flight))| (labels(*key), *in_flight));
     writer.gauge("soul_gateway_upstream_requests_in_flight", help, in_flight)?;
+    let help =
+        "How many there may be, found out from how it bears them; absent where nothing stands against more";
+    let limits = limits.iter().map(|(key, limit)| (labels(*key), *limit));
+    writer.gauge("soul_gateway_upstream_requests_limit", help, limits)?;
     let label = |address: &str| [("upstream", address.to_owned())];
     let help = "Requests sent to an upstream, repetitions included";
     let attempts = addresses.iter().map(|(address, d)| (label(address), d.attempts()));

@@ -63,7 +63,7 @@ use std::{convert::Infallible, sync::Arc};
 use http::{Method, Response, Version, request, uri::Scheme};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 
-pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice};
+pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice, UpstreamLimit};
 pub use error::GatewayError;
 pub use port::Sockets;
 pub use proxied::{BadNetwork, Network};
@@ -172,7 +172,7 @@ impl Requests {
         let Some(target) = target else {
             return Err(Refusal::NotDivided("the configured path is none that can be sent"));
         };
-        let candidates = divide::pick(selector, rule, peer.key(), came)?;
+        let candidates = divide::pick(selector, rule, peer.key(), came, self.forwarder.watched())?;
         let outbound = Outbound { head, said, body, upgrade, target };
         forward::send(&self.forwarder, outbound, caller, peer, candidates, record.tally(), came).await
     }

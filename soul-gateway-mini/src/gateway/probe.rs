@@ -96,7 +96,8 @@ fn addresses(snapshot: &Snapshot, before: &Tracks) -> impl Iterator<Item = Probe
     let mut addresses: HashMap<Arc<str>, Probed> = HashMap::new();
     for selector in snapshot.divide().into_iter().flat_map(|table| table.selectors()) {
         for member in selector.payload().upstreams().members() {
-            let Some(destination) = selector.payload().destination(member) else { continue };
+            let Some(end) = selector.payload().end(member) else { continue };
+            let destination = &end.destination;
             let track = || before.get(destination.address()).copied().unwrap_or_default();
             let new = || Probed { destination: Arc::clone(destination), members: Vec::new(), track: track() };
             let probed = addresses.entry(Arc::clone(destination.address())).or_insert_with(new);

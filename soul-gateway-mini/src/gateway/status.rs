@@ -298,13 +298,15 @@ struct UpstreamView<'s> {
     /// Passed over because it could not be connected to a moment ago.
     suspect: bool,
     in_flight: u32,
+    /// How many there may be, for it takes on no more than it can serve; without, `upstream-max-requests` counts.
+    limit: Option<u32>,
     attempts: u64,
     failures: u64,
 }
 
 impl<'s> UpstreamView<'s> {
     fn of(selector: &'s Selector, member: &'s Member) -> Option<Self> {
-        let destination = selector.payload().destination(member)?;
+        let end = selector.payload().end(member)?;
         let upstream = member.upstream();
         Some(Self {
             url: upstream.address(),
@@ -318,8 +320,9 @@ impl<'s> UpstreamView<'s> {
             },
             suspect: member.state().ejected_until_ms().is_some_and(|until| until > now_ms()),
             in_flight: member.state().in_flight(),
-            attempts: destination.attempts(),
-            failures: destination.failures(),
+            limit: end.flow.known_limit(now_ms()),
+            attempts: end.destination.attempts(),
+            failures: end.destination.failures(),
         })
     }
 }

@@ -8,11 +8,15 @@
 //! The upstream works on `--workers` requests at once, `--service-ms` on each, and lets all others wait, as most do. Requests
 //! come at a fixed rate, whether or not earlier ones were answered, and their time counts from when they were due. First
 //! at half of what can be carried, then at twice of it. Once for each way to limit the load: by upstream, over all, and
-//! with the defaults, which is told and not judged; with flags given, for those alone. At last it tells how late a 504
-//! comes.
+//! with the defaults; with flags given, for those alone. A limit that finds itself takes a moment: what came in the first
+//! `--onset` (1) seconds is told and not judged.
+//!
+//! Then `--polls` (400) callers are held by the upstream for half a second again and again, which is no overload however
+//! long it takes. At last it tells how late a 504 comes.
 //!
 //! Exit status 1 when 99 % of those accepted take more than `--ratio` (4) times as long as without the load, when the
-//! memory grows by more than `--growth` (50) MiB, or when a caller gets something else than 200 or 503.
+//! memory grows by more than `--growth` (50) MiB, when a caller gets something else than 200 or 503, or when a poll is
+//! refused.
 
 use std::{
     collections::BTreeMap,
@@ -32,6 +36,9 @@ use tokio::{
     time::{Instant, interval, sleep, timeout},
 };
 
+/// How long polls are held.
+const HELD: Duration = Duration::from_millis(500);
+
 /// No answer takes longer, but for a gateway that has lost it.
 const LOST: Duration = Duration::from_secs(30);
 
@@ -41,38 +48,46 @@ async fn main() -> ExitCode {
     let service = Duration::from_secs_f64(option("--service-ms", 5.0) / 1000.0);
     let seconds: f64 = option("--seconds", 4.0);
     let (ratio, growth): (f64, f64) = (option("--ratio", 4.0), option("--growth", 50.0));
+    let (onset, polls): (f64, usize) = (option("--onset", 1.0), option("--polls", 400));
 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let upstream = listener.local_addr().expect("it has an address");
     tokio::spawn(serve(listener, workers, service));
     let twice = (2 * workers).to_string();
-    let ways: Vec<(Vec<String>, bool)> = match flags() {
-        given if !given.is_empty() => vec![(given, true)],
+    let ways: Vec<Vec<String>> = match flags() {
+        given if !given.is_empty() => vec![given],
         _ => vec![
-            (vec!["--upstream-max-requests".to_owned(), twice.clone()], true),
-            (vec!["--max-requests".to_owned(), twice], true),
-            (Vec::new(), false),
+            vec!["--upstream-max-requests".to_owned(), twice.clone()],
+            vec!["--max-requests".to_owned(), twice],
+            Vec::new(),
         ],
     };
     let mut failed = false;
-    for (flags, judged) in ways {
+    for flags in ways {
         let gateway = Loaded::start(upstream, &flags).await;
         let named = if flags.is_empty() { "defaults".to_owned() } else { flags.join(" ") };
         let capacity = capacity(gateway.address, workers, seconds / 2.0).await;
-        let mut calm = offer(gateway.address, capacity / 2.0, seconds).await;
+        let [_, mut calm] = offer(gateway.address, capacity / 2.0, 0.0, seconds).await;
         let memory = gateway.watch();
-        let mut storm = offer(gateway.address, capacity * 2.0, seconds).await;
+        let [mut begins, mut storm] = offer(gateway.address, capacity * 2.0, onset, seconds).await;
         let (unloaded, loaded, grown) =
             (calm.accepted.within(0.99), storm.accepted.within(0.99), mebibytes(memory.grown()));
         println!("{named}: the upstream carries {capacity:.0} requests/s");
         println!("  half of it:  {}", calm.told());
         println!("  twice of it: {}", storm.told());
+        println!("     at first: {}", begins.told());
         println!("  p99 of those accepted: {:.1} times; memory: +{grown:.1} MiB", loaded / unloaded);
-        let others = [&calm, &storm].iter().any(|outcome| outcome.others() > 0);
-        if judged && (loaded > ratio * unloaded || others) || grown > growth {
+        let others = [&calm, &begins, &storm].iter().any(|outcome| outcome.others() > 0);
+        if loaded > ratio * unloaded || others || grown > growth {
             eprintln!("FAILED: {named}");
             failed = true;
         }
+    }
+    let mut held = hold(upstream, polls, seconds).await;
+    println!("{polls} polls held for half a second: {}", held.told());
+    if held.accepted.count() == 0 || held.shed.count() + held.others() > 0 {
+        eprintln!("FAILED: polls");
+        failed = true;
     }
     late(upstream).await;
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -133,25 +148,22 @@ async fn capacity(gateway: SocketAddr, workers: usize, seconds: f64) -> f64 {
     answered as f64 / seconds
 }
 
-/// Asks so many times a second, however long the answers take.
-async fn offer(gateway: SocketAddr, rate: f64, seconds: f64) -> Outcome {
-    let outcome = Arc::new(Mutex::new(Outcome::default()));
+/// Asks so many times a second, however long the answers take. What became of those of the first seconds, and of the others.
+async fn offer(gateway: SocketAddr, rate: f64, onset: f64, seconds: f64) -> [Outcome; 2] {
+    let outcomes: [Arc<Mutex<Outcome>>; 2] = Default::default();
     let idle: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-    let began = Instant::now();
+    let (began, seconds) = (Instant::now(), onset + seconds);
     let (mut ticks, mut asked, mut callers) = (interval(Duration::from_millis(1)), 0_u32, JoinSet::new());
     while f64::from(asked) < rate * seconds {
         ticks.tick().await;
         while f64::from(asked) < rate * began.elapsed().as_secs_f64().min(seconds) {
-            let due = began + Duration::from_secs_f64(f64::from(asked) / rate);
+            let after = f64::from(asked) / rate;
+            let due = began + Duration::from_secs_f64(after);
             asked += 1;
-            let (outcome, idle) = (Arc::clone(&outcome), Arc::clone(&idle));
+            let (outcome, idle) = (Arc::clone(&outcomes[usize::from(after >= onset)]), Arc::clone(&idle));
             callers.spawn(async move {
                 let mut stream = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                let status = match timeout(LOST, ask(gateway, "/api/x", &mut stream)).await {
-                    Ok(Ok(status)) => status,
-                    Ok(Err(error)) => error.kind().to_string(),
-                    Err(_) => "lost".to_owned(),
-                };
+                let status = asked_once(gateway, "/api/x", &mut stream).await;
                 outcome.lock().unwrap_or_else(PoisonError::into_inner).note(status, due.elapsed());
                 idle.lock().unwrap_or_else(PoisonError::into_inner).extend(stream);
             });
@@ -159,7 +171,40 @@ async fn offer(gateway: SocketAddr, rate: f64, seconds: f64) -> Outcome {
         while callers.try_join_next().is_some() {}
     }
     callers.join_all().await;
+    outcomes.map(|outcome| std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Callers that ask for what is held again and again, through a gateway with its defaults.
+async fn hold(upstream: SocketAddr, polls: usize, seconds: f64) -> Outcome {
+    let gateway = Loaded::start(upstream, &[]).await;
+    let (address, outcome) = (gateway.address, Arc::<Mutex<Outcome>>::default());
+    let until = Instant::now() + Duration::from_secs_f64(seconds);
+    let mut callers = JoinSet::new();
+    for caller in 0..polls {
+        let outcome = Arc::clone(&outcome);
+        callers.spawn(async move {
+            let mut stream = None;
+            // Some are answered soon, which is how fast this service can be.
+            let mut path = if caller % 8 == 0 { "/api/soon" } else { "/api/held" };
+            while Instant::now() < until {
+                let asked = Instant::now();
+                let status = asked_once(address, path, &mut stream).await;
+                outcome.lock().unwrap_or_else(PoisonError::into_inner).note(status, asked.elapsed());
+                path = "/api/held";
+            }
+        });
+    }
+    callers.join_all().await;
     std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The status of an answer, or why there was none.
+async fn asked_once(gateway: SocketAddr, path: &str, stream: &mut Option<TcpStream>) -> String {
+    match timeout(LOST, ask(gateway, path, stream)).await {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => error.kind().to_string(),
+        Err(_) => "lost".to_owned(),
+    }
 }
 
 /// Sends a request and gives the status of its answer. `stream` is the connection to use, and the one to use next.
@@ -214,9 +259,15 @@ async fn serve(listener: TcpListener, workers: usize, service: Duration) {
                 if head.second() == "/never" {
                     std::future::pending::<()>().await;
                 }
-                let at_work = workers.acquire().await.map_err(io::Error::other)?;
-                sleep(service).await;
-                drop(at_work);
+                match head.second() {
+                    "/held" => sleep(HELD).await,
+                    "/soon" => {}
+                    _ => {
+                        let at_work = workers.acquire().await.map_err(io::Error::other)?;
+                        sleep(service).await;
+                        drop(at_work);
+                    }
+                }
                 stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await?;
             }
             Ok::<_, io::Error>(())

@@ -48,7 +48,7 @@ use send::{Elsewhere, Failure};
 use upload::Upload;
 
 use super::{
-    config::{Forwarded, GatewayConfig, HostHeader},
+    config::{Forwarded, GatewayConfig, HostHeader, UpstreamLimit},
     connection::Caller,
     error::Refusal,
     grpc,
@@ -106,10 +106,18 @@ impl Forwarder {
                 },
                 queue: config.upstream_queue,
                 patience: config.upstream_queue_timeout,
+                adaptive: config.upstream_limit == UpstreamLimit::Adaptive,
             },
             retry_budget: config.retry_budget,
             replay_body: config.replay_body_bytes,
         }
+    }
+}
+
+impl Forwarder {
+    /// How many requests an upstream may get at once, if it is to get only as many as it can serve.
+    pub(super) fn watched(&self) -> Option<u32> {
+        self.room.adaptive.then_some(self.room.limit)
     }
 }
 

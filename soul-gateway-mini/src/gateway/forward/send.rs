@@ -31,8 +31,14 @@ use crate::{
         peer::Peer,
         plugin::divide::{Candidate, Candidates},
     },
-    sync::Waiting,
+    sync::{Flow, Waiting},
 };
+
+/// Requests of a selector that wait while one of its upstreams is tried with fewer.
+const MOST_IN_TRIAL: usize = 1024;
+
+/// How often each of them looks whether that is over.
+const TRIAL_LOOK: Duration = Duration::from_millis(20);
 
 /// How it went, for log and metrics.
 #[derive(Debug, Default)]
@@ -77,7 +83,7 @@ pub(in crate::gateway) async fn send<'r>(
     let mut deadline = came.at + rule.timeout();
     loop {
         let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
-        if forwarder.room.queue > 0 || candidate.is_at_limit(forwarder.room.limit) {
+        if forwarder.room.queue > 0 || candidate.is_at_limit(&forwarder.room) {
             candidates.put_back(candidate);
             // On the heap, for it is seldom.
             candidate = Box::pin(room(&forwarder.room, &mut candidates, caller, tally.retries)).await?;
@@ -117,6 +123,15 @@ pub(in crate::gateway) struct RoomSettings {
     pub(in crate::gateway) queue: usize,
     /// How long each may.
     pub(super) patience: Duration,
+    /// Whether an upstream that takes on more than it can serve gets fewer.
+    pub(super) adaptive: bool,
+}
+
+impl RoomSettings {
+    /// How many requests an upstream gets at once.
+    pub(in crate::gateway) fn limit_of(&self, flow: Option<&Flow>) -> u32 {
+        flow.map_or(self.limit, |flow| self.limit.min(flow.limit()))
+    }
 }
 
 /// An upstream that has room for the request, now or after a while in the queue.
@@ -132,13 +147,16 @@ async fn room<'r>(
     retries: u32,
 ) -> Result<Candidate<'r>, Refusal> {
     let queue = &candidates.stats().queue;
-    // Those who wait came first.
-    if queue.waiting() == 0
+    // Those who wait in a queue came first.
+    if (queue.waiting() == 0 || settings.queue == 0)
         && let Some(candidate) = candidates.with_room(settings, caller.lane.now())
     {
         return Ok(candidate);
     }
-    candidates.anew(settings.limit);
+    if candidates.may_wait() && retries == 0 && settings.queue == 0 {
+        return trial(settings, candidates, caller).await;
+    }
+    candidates.anew(settings);
     let until = Instant::now() + settings.patience;
     let mut waiting = queue.enter(if retries == 0 { settings.queue } else { 0 }).ok_or(Refusal::Busy)?;
     loop {
@@ -147,7 +165,7 @@ async fn room<'r>(
         if !waiting.first && !Waiting::until(room.as_mut(), until).await {
             return Err(Refusal::Busy);
         }
-        candidates.anew(settings.limit);
+        candidates.anew(settings);
         if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
             return Ok(candidate);
         }
@@ -155,6 +173,27 @@ async fn room<'r>(
             return Err(Refusal::Busy);
         }
         waiting.first = true;
+    }
+}
+
+/// The same while an upstream finds out how many requests it can do with: those beyond wait here as long as that takes, since it
+/// may come out that it can do with all of them.
+async fn trial<'r>(
+    settings: &RoomSettings,
+    candidates: &mut Candidates<'r, '_>,
+    caller: &Caller,
+) -> Result<Candidate<'r>, Refusal> {
+    let waiting = candidates.stats().queue.enter(MOST_IN_TRIAL).ok_or(Refusal::Busy)?;
+    loop {
+        // Without room there may still be an end of the trial.
+        Waiting::until(waiting.room(), Instant::now() + TRIAL_LOOK).await;
+        candidates.anew(settings);
+        if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
+            return Ok(candidate);
+        }
+        if !candidates.may_wait() || caller.alarm.is_over() {
+            return Err(Refusal::Busy);
+        }
     }
 }
 

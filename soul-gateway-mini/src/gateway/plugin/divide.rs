@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::{
     clock::Moment,
-    gateway::{error::Refusal, forward::RoomSettings},
+    gateway::{error::Refusal, forward::RoomSettings, lane},
     model::{
         DIVIDE,
         matching::{CompiledRule, CompiledSelector, RequestView},
     },
-    sync::{Destination, DivideRule, DivideSelector, SelectorStats, Snapshot},
+    sync::{Destination, DivideRule, DivideSelector, End, Flow, SelectorStats, Snapshot},
 };
 
 /// A selector with its upstreams.
@@ -55,6 +55,8 @@ pub(in crate::gateway) fn rule<'s>(
 
 /// The upstream for a request, and who is next should it fail.
 ///
+/// - `watched`: how many requests an upstream may get, if it is watched how it bears them.
+///
 /// # Errors
 /// When there is none that may be chosen.
 pub(in crate::gateway) fn pick<'s, 'k>(
@@ -62,10 +64,18 @@ pub(in crate::gateway) fn pick<'s, 'k>(
     rule: &'s Rule,
     key: &'k str,
     now: Moment,
+    watched: Option<u32>,
 ) -> Result<Candidates<'s, 'k>, Refusal> {
     let upstreams = selector.payload();
-    let mut candidates =
-        Candidates { upstreams, rule: rule.payload(), key, tried: Tried::new(), current: None };
+    let mut candidates = Candidates {
+        upstreams,
+        rule: rule.payload(),
+        key,
+        watched,
+        tried: Tried::new(),
+        current: None,
+        may_wait: false,
+    };
     if candidates.advance(now) {
         Ok(candidates)
     } else if upstreams.upstreams().members().is_empty() {
@@ -79,6 +89,9 @@ pub(in crate::gateway) fn pick<'s, 'k>(
 /// by [`Candidate::ended`].
 pub(in crate::gateway) struct Candidate<'s> {
     pub(in crate::gateway) destination: &'s Arc<Destination>,
+    /// If it is watched; with the number of requests it may get.
+    flow: Option<(&'s Flow, u32)>,
+    stats: &'s Arc<SelectorStats>,
     pick: Pick,
     /// Told when the request has ended, if others may wait for that.
     room: Option<Room>,
@@ -100,17 +113,34 @@ impl Candidate<'_> {
         self.chosen
     }
 
-    /// Whether its upstream serves so many requests besides this one. What was one once and changed its protocol is none
-    /// any more, though it counts for whoever chooses the least busy.
-    pub(in crate::gateway) fn is_at_limit(&self, limit: u32) -> bool {
+    /// Whether its upstream serves as many requests as it may, besides this one. What was one once and changed its protocol is
+    /// none any more, though it counts for whoever chooses the least busy.
+    pub(in crate::gateway) fn is_at_limit(&self, settings: &RoomSettings) -> bool {
+        let limit = settings.limit_of(self.flow.map(|(flow, _)| flow));
         !is_below(limit, self.pick.state().in_flight().saturating_sub(1), self.destination)
+    }
+
+    /// It is at its limit: whether that is none any more.
+    fn gets_more(&self, settings: &RoomSettings, now: Moment) -> bool {
+        self.flow.is_some_and(|(flow, most)| {
+            flow.met(now.ms, self.pick.state().in_flight(), most);
+            !self.is_at_limit(settings)
+        })
     }
 
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
     /// keeps counting the request in flight, to the end of the answer.
     pub(in crate::gateway) fn ended(self, outcome: Outcome, now: Moment) -> InFlight {
-        let Self { destination, mut pick, room, chosen } = self;
-        match pick.record(outcome, now.at.saturating_duration_since(chosen), now.ms) {
+        let Self { destination, flow, stats, mut pick, mut room, chosen } = self;
+        let took = now.at.saturating_duration_since(chosen);
+        if let Some((flow, most)) = flow.filter(|_| !matches!(outcome, Outcome::Refused | Outcome::TimedOut))
+        {
+            flow.answered(took, now.ms, || pick.state().in_flight(), most, || lane::is_strained(now));
+            if room.is_none() && stats.queue.waiting() > 0 {
+                room = Some(Room(Arc::clone(stats)));
+            }
+        }
+        match pick.record(outcome, took, now.ms) {
             Some(Verdict::Ejected { .. }) => {
                 tracing::debug!(upstream = %destination.address(), ?outcome, "the upstream is passed over");
             }
@@ -165,8 +195,11 @@ pub(in crate::gateway) struct Candidates<'s, 'k> {
     upstreams: &'s DivideSelector,
     rule: &'s DivideRule,
     key: &'k str,
+    watched: Option<u32>,
     tried: Tried,
     current: Option<Candidate<'s>>,
+    /// Whether one of those passed over finds out how many requests it can do with.
+    may_wait: bool,
 }
 
 impl<'s> Candidates<'s, '_> {
@@ -202,26 +235,35 @@ impl<'s> Candidates<'s, '_> {
                 return None;
             }
             let mut candidate = self.current.take()?;
-            if !candidate.is_at_limit(settings.limit) {
+            if !candidate.is_at_limit(settings) || candidate.gets_more(settings, now) {
                 candidate.room = (settings.queue > 0).then(|| Room(Arc::clone(self.stats())));
                 return Some(candidate);
             }
-            self.pass_over(candidate, settings.limit);
+            self.pass_over(candidate, settings);
         }
+    }
+
+    /// Whether it is not known yet whether one of those passed over may get more, so that a request is to wait rather than to be
+    /// refused.
+    pub(in crate::gateway) fn may_wait(&self) -> bool {
+        self.may_wait
     }
 
     /// Begins anew, as if none was tried.
-    pub(in crate::gateway) fn anew(&mut self, limit: u32) {
+    pub(in crate::gateway) fn anew(&mut self, settings: &RoomSettings) {
         self.tried = Tried::new();
         if let Some(candidate) = self.current.take() {
-            self.pass_over(candidate, limit);
+            self.pass_over(candidate, settings);
         }
+        self.may_wait = false;
     }
 
-    fn pass_over(&self, candidate: Candidate<'s>, limit: u32) {
+    fn pass_over(&mut self, candidate: Candidate<'s>, settings: &RoomSettings) {
         let (member, destination) = (Arc::clone(candidate.pick.member()), candidate.destination);
+        let flow = candidate.flow.map(|(flow, _)| flow);
         drop(candidate);
-        if is_below(limit, member.state().in_flight(), destination) {
+        self.may_wait |= flow.is_some_and(Flow::is_trial);
+        if is_below(settings.limit_of(flow), member.state().in_flight(), destination) {
             // Another one may have looked in this moment, counted this one, and not taken the place: it may look again.
             self.stats().queue.wake();
         }
@@ -233,9 +275,11 @@ impl<'s> Candidates<'s, '_> {
     pub(in crate::gateway) fn advance(&mut self, now: Moment) -> bool {
         let context = PickContext::at(now.ms).key(Key::Text(self.key)).tried(&self.tried);
         let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
-        let Some(destination) = self.upstreams.destination(pick.member()) else { return false };
+        let Some(End { destination, flow, .. }) = self.upstreams.end(pick.member()) else { return false };
         self.tried.insert(pick.state());
-        self.current = Some(Candidate { destination, pick, room: None, chosen: now.at });
+        let stats = self.upstreams.stats();
+        let flow = self.watched.map(|most| (&**flow, most));
+        self.current = Some(Candidate { destination, flow, stats, pick, room: None, chosen: now.at });
         true
     }
 }

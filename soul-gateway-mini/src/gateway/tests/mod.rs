@@ -14,6 +14,7 @@ mod http2_floods;
 mod interims;
 mod leaving;
 mod life;
+mod limits;
 mod load;
 mod peers;
 mod probing;

@@ -20,7 +20,7 @@ fn holders(snapshot: &Arc<Snapshot>) -> [usize; 7] {
     let selector = snapshot.divide().unwrap().selectors().next().unwrap();
     let of_selector = selector.payload();
     let member = member(snapshot);
-    let destination = of_selector.destination(member).unwrap();
+    let destination = &of_selector.end(member).unwrap().destination;
     [
         Arc::strong_count(member),
         Arc::strong_count(member.state()),

@@ -12,6 +12,7 @@ use soul_client::{
 
 use super::{
     destination::{Destination, Key},
+    flow::Flow,
     label,
     stats::{SelectorStats, StatusStats},
 };
@@ -29,11 +30,20 @@ pub(crate) type DivideTable = PluginTable<DivideSelector, DivideRule>;
 #[derive(Debug)]
 pub(crate) struct DivideSelector {
     upstreams: Arc<UpstreamSet>,
-    /// Where each upstream's requests go, by the address of its state in memory, ascending.
-    destinations: Box<[(usize, Arc<Destination>)]>,
+    /// By the address of each upstream's state in memory, ascending.
+    ends: Box<[End]>,
     stats: Arc<SelectorStats>,
     /// What of it cannot be used.
     refused: Box<[Refused]>,
+}
+
+/// Where an upstream's requests go, and how it bears them.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// The address of its state in memory.
+    key: usize,
+    pub(crate) destination: Arc<Destination>,
+    pub(crate) flow: Arc<Flow>,
 }
 
 impl DivideSelector {
@@ -49,10 +59,14 @@ impl DivideSelector {
         &self.refused
     }
 
-    /// Where the requests for one of its upstreams go.
-    pub(crate) fn destination(&self, member: &Member) -> Option<&Arc<Destination>> {
-        let place = self.destinations.binary_search_by_key(&address(member.state()), |(key, _)| *key).ok()?;
-        self.destinations.get(place).map(|(_, destination)| destination)
+    /// Where the requests for one of its upstreams go, and how it bears them.
+    pub(crate) fn end(&self, member: &Member) -> Option<&End> {
+        self.end_at(address(member.state()))
+    }
+
+    fn end_at(&self, key: usize) -> Option<&End> {
+        let place = self.ends.binary_search_by_key(&key, |end| end.key).ok()?;
+        self.ends.get(place)
     }
 }
 
@@ -85,8 +99,9 @@ impl<'p> Destinations<'p> {
     fn shared(&mut self, destination: Destination) -> Arc<Destination> {
         self.known.get_or_init(|| {
             let selectors = self.previous.into_iter().flat_map(PluginTable::selectors);
-            let destinations = selectors.flat_map(|selector| &selector.payload().destinations);
-            destinations.map(|(_, destination)| (destination.key(), Arc::clone(destination))).collect()
+            let destinations =
+                selectors.flat_map(|selector| &selector.payload().ends).map(|end| &end.destination);
+            destinations.map(|destination| (destination.key(), Arc::clone(destination))).collect()
         });
         let Some(known) = self.known.get_mut() else { return Arc::new(destination) };
         Arc::clone(known.entry(destination.key()).or_insert_with(|| Arc::new(destination)))
@@ -119,11 +134,15 @@ impl<'p> Destinations<'p> {
         let upstreams =
             UpstreamSet::build_with(upstreams, previous.map(|p| &p.upstreams), settings, now_ms());
         let destinations: Vec<Arc<Destination>> = destinations;
-        let mut destinations: Vec<_> =
-            upstreams.members().iter().map(|member| address(member.state())).zip(destinations).collect();
-        destinations.sort_by_key(|(key, _)| *key);
+        let end = |(key, destination)| {
+            let before = previous.and_then(|previous| previous.end_at(key));
+            End { key, destination, flow: before.map_or_else(Arc::default, |end| Arc::clone(&end.flow)) }
+        };
+        let keys = upstreams.members().iter().map(|member| address(member.state()));
+        let mut ends: Vec<_> = keys.zip(destinations).map(end).collect();
+        ends.sort_by_key(|end| end.key);
         let stats = previous.map_or_else(Arc::default, |p| Arc::clone(&p.stats));
-        DivideSelector { upstreams, destinations: destinations.into(), stats, refused: refused.into() }
+        DivideSelector { upstreams, ends: ends.into(), stats, refused: refused.into() }
     }
 
     /// The upstreams that can be spoken to. The selector stays without the others, even without all: its requests
@@ -260,7 +279,7 @@ mod tests {
         assert_eq!(refused.len(), 1);
         let of = |selector: &DivideSelector| -> Vec<Arc<Destination>> {
             let members = selector.upstreams().members();
-            members.iter().map(|m| Arc::clone(selector.destination(m).expect("a destination"))).collect()
+            members.iter().map(|m| Arc::clone(&selector.end(m).expect("an end").destination)).collect()
         };
         let destinations = of(only(&first));
         let addresses: Vec<_> = destinations.iter().map(|d| &**d.address()).collect();

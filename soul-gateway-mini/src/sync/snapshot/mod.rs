@@ -2,6 +2,7 @@
 
 mod destination;
 mod divide;
+mod flow;
 mod load;
 mod meta;
 mod stats;
@@ -17,7 +18,8 @@ use soul_client::{
 };
 
 pub(crate) use destination::{Destination, OpenTunnel, Protocol};
-pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
+pub(crate) use divide::{DivideRule, DivideSelector, DivideTable, End};
+pub(crate) use flow::Flow;
 pub(crate) use load::Waiting;
 pub(crate) use meta::RpcKinds;
 pub(crate) use stats::{SelectorStats, StatusStats};

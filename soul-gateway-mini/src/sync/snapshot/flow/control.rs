@@ -1,0 +1,352 @@
+//! How many requests an upstream carries at once, found out from how fast it answers and how many.
+//!
+//! An upstream with too much to do lets requests wait, and then even its quickest answers are slow. But slow are answers too that
+//! are meant to be (polls that are held, reports), or that became so with the last deploy, and of those none may be refused. The
+//! two are told apart by a **trial**: for a moment the upstream gets half as many requests at once, while the others wait *here*.
+//! Where they would have waited there, that costs nobody anything: the upstream ends as many as before, each of them
+//! sooner. Only if that is what is seen, twice in a row, the lower number becomes its limit and requests beyond it are refused. If
+//! answers come no sooner or fewer of them do, the upstream gets all of them back, and the time that it takes is from then on what
+//! it takes.
+//!
+//! From one moment to the next it is watched in windows of so many answers:
+//!
+//! | without a limit | what follows |
+//! |---|---|
+//! | the quickest answers take [`SLOW`] times as long as lately, and [`SLACK_MS`] more, in two windows | a trial |
+//! | slower than lately | is how it is now, over [`AGEING_MS`] |
+//!
+//! | with a limit | what follows |
+//! |---|---|
+//! | requests are refused, and the quickest answers take up to [`FAST`] times as long as without load | it grows |
+//! | they take [`SLOW`] times as long, in two windows | a trial with half of it |
+//! | no request was refused for [`UNUSED_MS`] | it is gone |
+//! | hardly anything is answered | it grows: this upstream does not work, or holds what it gets |
+//!
+//! The quickest answer stands for all: it is slow only if everything is. Behind an upstream that lets the newest request go first, or
+//! answers some at once, nothing is ever refused; nor is anything while the gateway itself has too much to do to tell.
+//!
+//! # Source
+//! The idea of the smallest time as a sign of a standing queue is CoDel's (RFC 8289); that less at once is to be tried before it is
+//! believed is ours. Clock and requests come from outside.
+
+/// What was seen of an upstream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    /// Answers so far.
+    pub(super) answers: u64,
+    /// Least time to one since this was asked last; the largest number if there was none.
+    pub(super) least_us: u32,
+    /// Requests under way.
+    pub(super) in_flight: u32,
+    /// How many there may be anyway.
+    pub(super) most: u32,
+    /// Whether a request met the limit since then.
+    pub(super) met: bool,
+    /// Whether the gateway has so much to do itself that it sees answers late.
+    pub(super) strained: bool,
+}
+
+/// Least length of a window, milliseconds, and least number of its answers.
+const WINDOW: (i64, u64) = (50, 32);
+/// The same of a window of a trial.
+const TRIAL_WINDOW: (i64, u64) = (40, 100);
+/// A window that is still not full says that there is little to do, or little done.
+const LONGEST_MS: i64 = 2_000;
+
+/// How many times as long as without load is slow, and what is fast.
+const SLOW: f64 = 3.0;
+const FAST: f64 = 2.0;
+/// What has to be added besides to be slow: a queue that takes less time is not worth a refusal.
+const SLACK_MS: f64 = 20.0;
+/// The same while there is a limit.
+const LIMITED_SLACK_MS: f64 = 1.0;
+/// Answers that take longer than this are not waited for.
+const LONG_MS: f64 = 2_000.0;
+/// Fewer requests at once, of those that come and go, are no load. Also the least limit.
+const FLOOR: u32 = 16;
+
+/// A trial has shown a queue if so many times as many answers came as before, and none if so many did. In between it has shown
+/// nothing: of a hundred answers in the mean, ten more or less are chance.
+const AS_MANY: std::ops::RangeInclusive<f64> = 0.75..=1.5;
+const FEWER: f64 = 0.65;
+/// After a trial that showed none there is none for this long, and for twice as long after the next.
+const PAUSE_MS: (i64, i64) = (1_000, 64_000);
+
+const AGEING_MS: f64 = 30_000.0;
+const UNUSED_MS: i64 = 2_000;
+
+/// Finds a limit for one upstream.
+#[derive(Debug)]
+pub(super) struct Control {
+    window: Window,
+    /// Least time to an answer without load, milliseconds.
+    unloaded_ms: Option<f64>,
+    limit: Option<u32>,
+    trial: Option<Trial>,
+    /// Slow windows in a row.
+    slow: Slow,
+    /// Whether the limit was found to be too low.
+    too_low: bool,
+    unused_ms: i64,
+    no_trial_before_ms: i64,
+    pause_ms: i64,
+}
+
+/// What is seen at present.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from_ms: i64,
+    answers: u64,
+    least_us: u32,
+    met: bool,
+    strained: bool,
+}
+
+/// Windows in a row in which even the quickest answers were slow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slow {
+    windows: u32,
+    passed_ms: i64,
+    answers: u64,
+}
+
+/// Rate and least time of a window that is over.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    per_ms: f64,
+    least_ms: f64,
+}
+
+impl Slow {
+    fn and(self, passed_ms: i64, answers: u64) -> Self {
+        Self {
+            windows: self.windows + 1,
+            passed_ms: self.passed_ms.saturating_add(passed_ms),
+            answers: self.answers.saturating_add(answers),
+        }
+    }
+
+    fn per_ms(self) -> f64 {
+        self.answers as f64 / self.passed_ms.max(1) as f64
+    }
+}
+
+impl Pace {
+    /// Requests that come and go, unlike those that are held: at least so many of those under way.
+    fn flowing(&self) -> f64 {
+        self.per_ms * self.least_ms
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    /// How many at once.
+    limit: u32,
+    /// What was seen with more.
+    before: Pace,
+    /// How long a request took that was sent last, milliseconds.
+    length_ms: f64,
+    /// Whether what was sent before may still be under way.
+    settles: bool,
+    until_ms: i64,
+}
+
+impl Control {
+    pub(super) fn new(now_ms: i64) -> Self {
+        Self {
+            window: Window { from_ms: now_ms, answers: 0, least_us: u32::MAX, met: false, strained: false },
+            unloaded_ms: None,
+            limit: None,
+            trial: None,
+            slow: Slow::default(),
+            too_low: false,
+            unused_ms: 0,
+            no_trial_before_ms: now_ms,
+            pause_ms: PAUSE_MS.0,
+        }
+    }
+
+    /// How many requests it gets at once.
+    pub(super) fn limit(&self) -> Option<u32> {
+        self.trial.map(|trial| trial.limit).or(self.limit)
+    }
+
+    /// Whether this is a trial, in which requests beyond the limit are to wait.
+    pub(super) fn is_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// Looks at what was seen, some hundred times a second at most.
+    pub(super) fn look(&mut self, now_ms: i64, seen: Seen) {
+        self.window.least_us = self.window.least_us.min(seen.least_us);
+        self.window.met |= seen.met;
+        self.window.strained |= seen.strained;
+        let passed_ms = now_ms.saturating_sub(self.window.from_ms);
+        if passed_ms < 0 {
+            // The clock was set back.
+            return self.begin(now_ms, seen);
+        }
+        let answers = seen.answers.wrapping_sub(self.window.answers);
+        let pace = Pace {
+            per_ms: answers as f64 / passed_ms.max(1) as f64,
+            least_ms: f64::from(self.window.least_us) / 1e3,
+        };
+        match self.trial {
+            Some(trial) => self.look_at_trial(trial, now_ms, passed_ms, pace, seen),
+            None if passed_ms >= WINDOW.0 && answers >= WINDOW.1 => {
+                self.judge(now_ms, passed_ms, answers, pace, seen);
+                self.begin(now_ms, seen);
+            }
+            None if passed_ms >= LONGEST_MS => {
+                self.little(passed_ms, answers, pace);
+                self.begin(now_ms, seen);
+            }
+            None => {}
+        }
+    }
+
+    /// Begins a window.
+    fn begin(&mut self, now_ms: i64, seen: Seen) {
+        self.window = Window {
+            from_ms: now_ms,
+            answers: seen.answers,
+            least_us: u32::MAX,
+            met: false,
+            strained: false,
+        };
+    }
+
+    /// What a full window tells.
+    fn judge(&mut self, now_ms: i64, passed_ms: i64, answers: u64, pace: Pace, seen: Seen) {
+        let unloaded = self.unloaded(passed_ms, pace.least_ms);
+        let slack = if self.limit.is_some() { LIMITED_SLACK_MS } else { SLACK_MS };
+        let slow = !self.window.strained
+            && pace.least_ms >= (unloaded * SLOW).max(unloaded + slack)
+            && pace.least_ms <= LONG_MS
+            && pace.flowing() >= f64::from(FLOOR)
+            && seen.in_flight > FLOOR;
+        self.slow = if slow { self.slow.and(passed_ms, answers) } else { Slow::default() };
+        self.too_low &= pace.least_ms <= unloaded * FAST;
+        if let Some(limit) = self.limit {
+            self.unused_ms = if self.window.met { 0 } else { self.unused_ms.saturating_add(passed_ms) };
+            if self.unused_ms >= UNUSED_MS {
+                self.limit = None;
+            } else if self.window.met && pace.least_ms <= (unloaded * FAST).max(unloaded + LIMITED_SLACK_MS) {
+                self.grow(limit);
+            }
+        }
+        if self.slow.windows >= 2 && self.slow.answers >= TRIAL_WINDOW.1 && now_ms >= self.no_trial_before_ms
+        {
+            self.try_fewer(now_ms, Pace { per_ms: self.slow.per_ms(), ..pace }, seen);
+        }
+    }
+
+    /// What a long window tells in which little was answered.
+    fn little(&mut self, passed_ms: i64, answers: u64, pace: Pace) {
+        self.slow = Slow::default();
+        if answers > 0 {
+            self.unloaded(LONGEST_MS, pace.least_ms);
+        }
+        if let Some(limit) = self.limit {
+            // After a longer time there was nothing at all, and what there is now has just come.
+            let stuck = self.window.met && passed_ms < 2 * LONGEST_MS;
+            self.limit = limit.checked_mul(2).filter(|_| stuck);
+        }
+    }
+
+    /// Least time without load, as it is known now.
+    fn unloaded(&mut self, passed_ms: i64, least_ms: f64) -> f64 {
+        let unloaded = match self.unloaded_ms {
+            Some(known) if least_ms > known => {
+                // With a limit there is load.
+                let share = if self.limit.is_some() { 0.0 } else { (passed_ms as f64 / AGEING_MS).min(1.0) };
+                known + (least_ms - known) * share
+            }
+            _ => least_ms,
+        };
+        self.unloaded_ms = Some(unloaded);
+        unloaded
+    }
+
+    fn grow(&mut self, limit: u32) {
+        let more = if self.too_low { limit } else { limit / 8 + 1 };
+        self.limit = limit.checked_add(more);
+    }
+
+    /// Begins a trial with half of the requests that come and go.
+    fn try_fewer(&mut self, now_ms: i64, before: Pace, seen: Seen) {
+        let (in_flight, under_way) = (seen.in_flight, f64::from(seen.in_flight));
+        let half = (before.flowing().min(under_way) / 2.0) as u32;
+        let limit = in_flight.saturating_sub(half).max(FLOOR);
+        // Given back, those that waited come on top of the others: none may be refused for that, if none is now.
+        if limit >= in_flight || in_flight.saturating_add(half) > seen.most && !self.window.met {
+            return;
+        }
+        self.slow = Slow::default();
+        // While a queue grows, those that are answered were sent when it was shorter.
+        let length_ms = (under_way / before.per_ms).clamp(before.least_ms, before.least_ms * 3.0);
+        let until_ms = now_ms.saturating_add((length_ms * 4.0) as i64 + 4 * TRIAL_WINDOW.0);
+        self.trial = Some(Trial { limit, before, length_ms, settles: true, until_ms });
+    }
+
+    fn look_at_trial(&mut self, trial: Trial, now_ms: i64, passed_ms: i64, pace: Pace, seen: Seen) {
+        let answers = seen.answers.wrapping_sub(self.window.answers);
+        let long = passed_ms as f64 >= trial.length_ms;
+        if trial.settles {
+            if long && seen.in_flight <= trial.limit + trial.limit / 8 {
+                self.trial = Some(Trial { settles: false, ..trial });
+                return self.begin(now_ms, seen);
+            }
+        } else if long && passed_ms >= TRIAL_WINDOW.0 && answers >= TRIAL_WINDOW.1 {
+            let share = pace.per_ms / trial.before.per_ms;
+            if self.window.strained || !AS_MANY.contains(&share) && share > FEWER {
+                self.undecided(now_ms);
+            } else if share > FEWER {
+                self.keep(now_ms, trial, pace, seen);
+            } else {
+                self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
+            }
+            return self.begin(now_ms, seen);
+        }
+        if now_ms >= trial.until_ms {
+            self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight);
+            self.begin(now_ms, seen);
+        }
+    }
+
+    /// The trial showed a queue: there it ends. If there still is one, it is halved again at once.
+    fn keep(&mut self, now_ms: i64, trial: Trial, pace: Pace, seen: Seen) {
+        self.trial = None;
+        self.limit = Some(trial.limit);
+        (self.unused_ms, self.too_low, self.pause_ms) = (0, false, PAUSE_MS.0);
+        let unloaded = self.unloaded_ms.unwrap_or(pace.least_ms);
+        if pace.least_ms >= (unloaded * SLOW).max(unloaded + LIMITED_SLACK_MS) {
+            self.try_fewer(now_ms, pace, seen);
+        }
+    }
+
+    /// The trial showed nothing.
+    fn undecided(&mut self, now_ms: i64) {
+        self.trial = None;
+        self.no_trial_before_ms = now_ms.saturating_add(PAUSE_MS.0);
+    }
+
+    /// The trial showed none.
+    fn give_back(&mut self, now_ms: i64, trial: Trial, least_ms: f64, in_flight: u32) {
+        self.trial = None;
+        self.no_trial_before_ms = now_ms.saturating_add(self.pause_ms);
+        self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS.1);
+        if in_flight < trial.limit / 2 {
+            // Nor anything else: fewer have come.
+            return;
+        }
+        self.unloaded_ms = self.unloaded_ms.map(|known| known.max(least_ms.min(trial.before.least_ms)));
+        if let Some(limit) = self.limit {
+            self.too_low = true;
+            self.grow(limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

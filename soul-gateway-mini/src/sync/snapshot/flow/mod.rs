@@ -1,0 +1,144 @@
+//! How an upstream bears its load, and how many requests it gets at once for that.
+
+mod control;
+
+use std::{
+    sync::{
+        Mutex, OnceLock, TryLockError,
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use self::control::{Control, Seen};
+use crate::shard::Sharded;
+
+/// From one look of a thread to the next, milliseconds.
+const LOOK_MS: u64 = 10;
+
+/// A limit that nobody has looked at for so long is none any more, as the next request will find.
+const KNOWN_MS: u64 = 10_000;
+
+/// One upstream of a selector. Every thread notes what it sees in a part of its own, and now and then one of them looks at all parts.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Requests at once; the largest number is no limit.
+    limit: AtomicU32,
+    /// Whether the limit is being tried out.
+    is_trial: AtomicBool,
+    /// Whether a request met the limit since the last look.
+    met: AtomicBool,
+    parts: Sharded<Part>,
+    control: OnceLock<Box<Mutex<Control>>>,
+}
+
+struct Part {
+    answers: AtomicU64,
+    /// Since the last look.
+    least_us: AtomicU32,
+    looked_ms: AtomicI64,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { answers: AtomicU64::new(0), least_us: AtomicU32::new(u32::MAX), looked_ms: AtomicI64::new(0) }
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            limit: AtomicU32::new(u32::MAX),
+            is_trial: AtomicBool::new(false),
+            met: AtomicBool::new(false),
+            parts: Sharded::default(),
+            control: OnceLock::new(),
+        }
+    }
+}
+
+impl Flow {
+    /// How many requests it is to get at once; the largest number is no limit.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit.load(Relaxed)
+    }
+
+    /// Whether requests beyond the limit are to wait instead of being refused: it may be wrong.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.is_trial.load(Relaxed)
+    }
+
+    /// An answer began after this time.
+    ///
+    /// - `in_flight`, `most`: requests under way, and how many there may be anyway.
+    /// - `strained`: whether this thread has so much to do itself that times say little.
+    pub(crate) fn answered(
+        &self,
+        took: Duration,
+        now_ms: i64,
+        in_flight: impl FnOnce() -> u32,
+        most: u32,
+        strained: impl FnOnce() -> bool,
+    ) {
+        let part = self.parts.mine();
+        part.answers.fetch_add(1, Relaxed);
+        let took = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+        if took < part.least_us.load(Relaxed) {
+            part.least_us.store(took, Relaxed);
+        }
+        if is_due(part, now_ms) {
+            self.look(now_ms, in_flight(), most, strained());
+        }
+    }
+
+    /// A request met the limit.
+    pub(crate) fn met(&self, now_ms: i64, in_flight: u32, most: u32) {
+        self.met.store(true, Relaxed);
+        if is_due(self.parts.mine(), now_ms) {
+            self.look(now_ms, in_flight, most, false);
+        }
+    }
+
+    /// Answers seen so far.
+    pub(crate) fn answers(&self) -> u64 {
+        self.parts.all().fold(0, |sum, part| sum.wrapping_add(part.answers.load(Relaxed)))
+    }
+
+    /// The limit, if there is one and requests still come.
+    pub(crate) fn known_limit(&self, now_ms: i64) -> Option<u32> {
+        let lately = |part: &Part| passed_ms(part, now_ms) < KNOWN_MS;
+        Some(self.limit()).filter(|limit| *limit < u32::MAX && self.parts.all().any(lately))
+    }
+
+    #[cold]
+    fn look(&self, now_ms: i64, in_flight: u32, most: u32, strained: bool) {
+        let control = self.control.get_or_init(|| Box::new(Mutex::new(Control::new(now_ms))));
+        let mut control = match control.try_lock() {
+            Ok(control) => control,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another thread looks in this moment.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let met = self.met.swap(false, Relaxed);
+        let least = self.parts.all().map(|part| part.least_us.swap(u32::MAX, Relaxed)).min();
+        let least_us = least.unwrap_or(u32::MAX);
+        let answers = self.answers();
+        control.look(now_ms, Seen { answers, least_us, in_flight, most, met, strained });
+        self.is_trial.store(control.is_trial(), Relaxed);
+        self.limit.store(control.limit().unwrap_or(u32::MAX), Relaxed);
+    }
+}
+
+/// Whether this thread has not looked for a while; notes that it does now.
+fn is_due(part: &Part, now_ms: i64) -> bool {
+    let due = passed_ms(part, now_ms) >= LOOK_MS;
+    if due {
+        part.looked_ms.store(now_ms, Relaxed);
+    }
+    due
+}
+
+/// Since a thread looked. A very long time if the clock was set back.
+fn passed_ms(part: &Part, now_ms: i64) -> u64 {
+    now_ms.wrapping_sub(part.looked_ms.load(Relaxed)).cast_unsigned()
+}
