@@ -7,7 +7,6 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -425,15 +424,58 @@ async fn one_that_speaks_only_http_1_is_502_when_asked_in_http_2() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_late_takes_its_connection_out_of_use() {
-    let silent = Peer::start(|request, respond| async move {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        drop((request, respond));
+async fn a_request_that_is_late_is_reset_and_those_beside_it_go_on() {
+    let (reset, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let gate = tokio::sync::watch::Sender::new(false);
+    let opened = gate.subscribe();
+    let peer = Peer::start(move |request, mut respond| {
+        let (reset, mut opened) = (reset.clone(), opened.clone());
+        async move {
+            if request.uri().path() == "/late" {
+                let reason = std::future::poll_fn(|cx| respond.poll_reset(cx)).await;
+                reset.send(reason.unwrap()).unwrap();
+                return;
+            }
+            let head = Response::builder().header("content-length", 2).body(()).unwrap();
+            let mut body = respond.send_response(head, false).unwrap();
+            opened.wait_for(|open| *open).await.unwrap();
+            body.send_data("ok".into(), true).unwrap();
+        }
     })
     .await;
-    let running = silent.behind(200).await;
-    for times in 1..3 {
+    let running = peer.behind(1500).await;
+    let mut beside = Wire::connect(running.address()).await;
+    beside.send("GET /http/x HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let head = within(beside.head()).await.unwrap();
+    assert_eq!((head.status(), peer.connections()), (200, 1));
+    assert_eq!(get(running.address(), "/http/late").await.status(), 504);
+    assert_eq!(within(told.recv()).await, Some(Reason::CANCEL));
+    assert_eq!(peer.connections(), 1, "it was the same one");
+    gate.send_replace(true);
+    while !beside.has("ok") {
+        assert!(within(beside.more()).await, "the other answer goes on");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_has_vanished_is_asked_on_another_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    let _vanished = AbortOnDropHandle::new(tokio::spawn(async move {
+        let mut wires = Vec::new();
+        loop {
+            let mut wire = Wire::new(listener.accept().await.unwrap().0);
+            count.fetch_add(1, SeqCst);
+            // Settings; from then on nothing.
+            wire.send(b"\0\0\0\x04\0\0\0\0\0").await;
+            wires.push(wire);
+        }
+    }));
+    let running = Running::with(config(), &spoken("h2c://", address, 200)).await;
+    for times in 1..4 {
         assert_eq!(get(running.address(), "/http/x").await.status(), 504);
-        assert_eq!(silent.connections(), times);
+        assert_eq!(connections.load(SeqCst), times, "nobody has said that the last one is alive");
     }
 }

@@ -22,12 +22,12 @@ pub(in crate::gateway::forward) struct Streaming {
     answer: Option<RecvStream>,
     /// What the upstream has not taken yet of the request, which it answered early.
     push: Option<(Pushing, Box<Upload>)>,
-    _under_way: UnderWay,
+    under_way: UnderWay,
 }
 
 impl Streaming {
     pub(super) fn new(answer: RecvStream, push: Option<(Pushing, Box<Upload>)>, under_way: UnderWay) -> Self {
-        Self { answer: Some(answer), push, _under_way: under_way }
+        Self { answer: Some(answer), push, under_way }
     }
 
     pub(in crate::gateway::forward) fn is_end_stream(&self) -> bool {
@@ -56,6 +56,7 @@ impl Streaming {
         let Some(answer) = &mut self.answer else { return Poll::Ready(None) };
         match ready!(answer.poll_data(cx)) {
             Some(Ok(data)) => {
+                self.under_way.pulse().hear();
                 // It is the caller's from here on, who takes the next one when it has room. An error says that the stream has
                 // ended, which the next look tells too.
                 let _ = answer.flow_control().release_capacity(data.len());

@@ -3,13 +3,7 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{
-            AtomicBool, AtomicUsize,
-            Ordering::{AcqRel, Relaxed},
-        },
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -21,7 +15,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{super::link::Open, broken};
+use super::{super::link::Open, broken, pulse::Pulse};
 
 /// Bytes of one answer that an upstream may send ahead. What all of a connection may is no limit of its own: those who do not
 /// take their answers must not hold up the others.
@@ -43,10 +37,8 @@ pub(in crate::gateway::forward) struct Connection {
     /// Which keeps its place in memory.
     address: Arc<str>,
     send: SendRequest<Bytes>,
-    under_way: AtomicUsize,
+    pulse: Arc<Pulse>,
     used: Mutex<Instant>,
-    /// Nothing more is to be asked on it.
-    retired: Arc<AtomicBool>,
     _driver: AbortOnDropHandle<()>,
     _open: Open,
 }
@@ -84,21 +76,30 @@ where
         .max_send_buffer_size(SEND_BUFFER)
         .max_header_list_size(MAX_HEAD)
         .enable_push(false);
-    let (send, connection) = builder.handshake(stream).await.map_err(broken)?;
-    let retired = Arc::new(AtomicBool::new(false));
-    let ended = Arc::clone(&retired);
+    let (send, mut connection) = builder.handshake(stream).await.map_err(broken)?;
+    let pulse = Arc::<Pulse>::default();
+    let (watched, pings) = (Arc::clone(&pulse), connection.ping_pong());
+    let upstream = Arc::clone(address);
     let driver = tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to an upstream ended early");
+        let vanishes = async {
+            match pings {
+                Some(pings) => watched.watch(pings).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ended = connection => if let Err(error) = ended {
+                tracing::debug!(%upstream, %error, "a connection to an upstream ended early");
+            },
+            () = vanishes => tracing::debug!(%upstream, "an upstream does not answer a PING: its connection ends"),
         }
-        ended.store(true, Relaxed);
+        watched.retire();
     });
     Ok(Arc::new(Connection {
         address: Arc::clone(address),
         send,
-        under_way: AtomicUsize::new(0),
+        pulse,
         used: Mutex::new(Instant::now()),
-        retired,
         _driver: AbortOnDropHandle::new(driver),
         _open: count,
     }))
@@ -149,18 +150,18 @@ impl Connections {
 
 impl Connection {
     fn has_room(&self) -> bool {
-        !self.retired.load(Relaxed) && self.under_way.load(Relaxed) < self.send.current_max_send_streams()
+        self.pulse.is_trusted() && self.pulse.under_way() < self.send.current_max_send_streams()
     }
 
     fn is_over(&self, idle_timeout: Duration) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        self.retired.load(Relaxed) || self.under_way.load(Relaxed) == 0 && used.elapsed() >= idle_timeout
+        self.pulse.is_retired() || self.pulse.under_way() == 0 && used.elapsed() >= idle_timeout
     }
 }
 
 impl UnderWay {
     fn on(connection: &Arc<Connection>, reused: bool) -> Self {
-        connection.under_way.fetch_add(1, AcqRel);
+        connection.pulse.begin();
         Self { connection: Arc::clone(connection), reused }
     }
 
@@ -170,13 +171,18 @@ impl UnderWay {
 
     /// Nothing more is to be asked on this connection.
     pub(super) fn retire(&self) {
-        self.connection.retired.store(true, Relaxed);
+        self.connection.pulse.retire();
+    }
+
+    /// What is known of the other end.
+    pub(super) fn pulse(&self) -> &Pulse {
+        &self.connection.pulse
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.connection.under_way.fetch_sub(1, AcqRel);
+        self.connection.pulse.end();
         *self.connection.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 }

@@ -7,6 +7,7 @@ mod body;
 mod connections;
 mod exchange;
 mod head;
+mod pulse;
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -72,6 +73,7 @@ impl Sending<'_> {
             let exchange::Failed { cause, unsent, is_of_stream } =
                 match exchange::exchange(&under_way, request, &mut self.upload, times, listener).await {
                     Ok((response, pushing)) => {
+                        under_way.pulse().hear();
                         let now = self.caller.lane.now();
                         *answered = Some(now);
                         let in_flight =
@@ -98,9 +100,11 @@ impl Sending<'_> {
             if let Some(upload) = self.upload.as_mut().filter(|upload| upload.is_kept()) {
                 upload.rewind();
             }
-            if matches!(cause, SendError::Late) || matches!(cause, SendError::Broken(_)) && !is_of_stream {
+            match cause {
                 // It may be dead without anybody having said so.
-                under_way.retire();
+                SendError::Late => under_way.pulse().doubt(),
+                SendError::Broken(_) if !is_of_stream => under_way.retire(),
+                _ => {}
             }
             // It went away just as it was used again, or has no time for this one.
             let again = unsent || under_way.reused && !is_of_stream;
