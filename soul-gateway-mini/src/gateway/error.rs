@@ -89,6 +89,9 @@ pub(super) enum Refusal {
     /// The request itself cannot be served, whatever is configured.
     #[error("malformed request: {0}")]
     Malformed(&'static str),
+    /// The request asks for what a gateway does not do.
+    #[error("not served: {0}")]
+    NotServed(&'static str),
     /// The caller did not send the body it announced.
     #[error("the caller's body {}", match .0 {
         CallerFault::Left => "broke off",

@@ -46,9 +46,11 @@ fn code(refusal: &Refusal) -> u16 {
     const UNAVAILABLE: u16 = 14;
 
     match refusal {
-        Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) | Refusal::NoHttp2 { .. } => {
-            UNIMPLEMENTED
-        }
+        Refusal::NotServed(_)
+        | Refusal::NoSelector
+        | Refusal::NoRule
+        | Refusal::ContextPath(_)
+        | Refusal::NoHttp2 { .. } => UNIMPLEMENTED,
         Refusal::Late { .. } => DEADLINE_EXCEEDED,
         Refusal::Caller(CallerFault::TooLarge) => RESOURCE_EXHAUSTED,
         Refusal::Caller(CallerFault::Left | CallerFault::Stalled) => CANCELLED,

@@ -181,7 +181,7 @@ impl Requests {
 /// Whether a request may be forwarded, and what its headers say.
 fn accept(head: &request::Parts) -> Result<Said<'_>, Refusal> {
     if head.method == Method::CONNECT {
-        return Err(Refusal::Malformed("`CONNECT` is not served"));
+        return Err(Refusal::NotServed("`CONNECT`, but for WebSockets over HTTP/2"));
     }
     let said = Said::by(&head.headers);
     if !said.plainly_framed {

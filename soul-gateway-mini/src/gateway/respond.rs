@@ -199,7 +199,7 @@ fn log(refusal: &Refusal, record: &Record<'_>) {
     let (selector, rule) = (record.selector.map(Selector::name), record.rule.map(Rule::name));
     let retries = record.tally.retries;
     if http_status(refusal).is_server_error()
-        && !matches!(refusal, Refusal::NotReady | Refusal::Overloaded | Refusal::Busy)
+        && !matches!(refusal, Refusal::NotReady | Refusal::NotServed(_) | Refusal::Overloaded | Refusal::Busy)
     {
         tracing::warn!(
             selector,
@@ -228,7 +228,7 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
     if matches!(refusal, Refusal::Overloaded | Refusal::Busy) {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    if matches!(refusal, Refusal::Malformed(_) | Refusal::Caller(_)) {
+    if matches!(refusal, Refusal::Malformed(_) | Refusal::NotServed(_) | Refusal::Caller(_)) {
         // What was misread here may be read otherwise by whoever stands in front: nothing more is taken from it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -237,7 +237,7 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
 
 fn words(refusal: &Refusal) -> (i32, &'static str) {
     match refusal {
-        Refusal::Malformed(_) | Refusal::Caller(_) => PARAM_ERROR,
+        Refusal::Malformed(_) | Refusal::NotServed(_) | Refusal::Caller(_) => PARAM_ERROR,
         Refusal::NoSelector => CANNOT_FIND_SELECTOR,
         Refusal::NoRule => RULE_NOT_FIND,
         Refusal::Overloaded | Refusal::Busy => TOO_MANY_REQUESTS,
@@ -272,6 +272,7 @@ fn http_status(refusal: &Refusal) -> StatusCode {
         Refusal::Caller(CallerFault::Stalled) => StatusCode::REQUEST_TIMEOUT,
         Refusal::Caller(CallerFault::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Refusal::NotServed(_) => StatusCode::NOT_IMPLEMENTED,
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
         Refusal::NotReady
         | Refusal::Overloaded
@@ -291,9 +292,11 @@ fn http_status(refusal: &Refusal) -> StatusCode {
 fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String>) {
     let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
     match refusal {
-        Refusal::Malformed(_) | Refusal::Caller(_) | Refusal::Overloaded | Refusal::Busy => {
-            (http_status(refusal), words(refusal), None)
-        }
+        Refusal::Malformed(_)
+        | Refusal::NotServed(_)
+        | Refusal::Caller(_)
+        | Refusal::Overloaded
+        | Refusal::Busy => (http_status(refusal), words(refusal), None),
         Refusal::Connect { upstream, source } if source.kind() == io::ErrorKind::ConnectionRefused => {
             failed(format!("Connection refused: {}", java_address(upstream)))
         }

@@ -26,7 +26,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Caller, Watch};
+use super::{Caller, Watch, websocket};
 use crate::{
     causes::chain,
     gateway::{AnswerBody, GatewayConfig, Requests, alarm::Timer},
@@ -80,7 +80,8 @@ impl Limits {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
             .keep_alive_interval(PING_EVERY)
-            .keep_alive_timeout(PONG_WITHIN);
+            .keep_alive_timeout(PONG_WITHIN)
+            .enable_connect_protocol();
         builder
     }
 }
@@ -217,8 +218,9 @@ struct Stream {
 }
 
 impl Stream {
-    async fn answer(&self, request: Request<Incoming>) -> Response<AnswerBody> {
-        let response = match as_of_http1(request, self.streams.limits.headers) {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<AnswerBody> {
+        let tunnels = websocket::is_asked(&mut request);
+        let mut response = match as_of_http1(request, self.streams.limits.headers) {
             Some(request) => {
                 let (head, body) = request.into_parts();
                 let Ok(response) = Requests::answer(head, body, &self.caller).await;
@@ -230,13 +232,26 @@ impl Stream {
                 refused
             }
         };
+        if tunnels {
+            websocket::answer(&mut response);
+        }
         self.answered.store(true, Relaxed);
         response
     }
 
-    /// Runs the request in its task: with the times that it sets itself, and one for a caller that takes nothing of the
-    /// answer.
+    /// Runs the request in its task, and the tunnel that it may become.
     async fn run(self: Arc<Self>, exchange: impl Future<Output = ()>) {
+        self.watch(exchange).await;
+        let tunnel = self.caller.waiting_tunnel().take();
+        if let Some(tunnel) = tunnel
+            && let Err(error) = tunnel.run(&self.caller.alarm).await
+        {
+            tracing::debug!(peer = %self.caller.peer.address(), %error, "a tunnel ended early");
+        }
+    }
+
+    /// Runs the request with the times that it sets itself, and one for a caller that takes nothing of the answer.
+    async fn watch(&self, exchange: impl Future<Output = ()>) {
         let (alarm, pause) = (&self.caller.alarm, self.streams.limits.pause);
         let mut timer = Timer::new(&**alarm);
         let mut exchange = pin!(exchange);

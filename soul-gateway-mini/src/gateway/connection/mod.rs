@@ -8,6 +8,7 @@ mod http1;
 mod http2;
 mod interim;
 mod opening;
+mod websocket;
 
 use std::{
     net::IpAddr,

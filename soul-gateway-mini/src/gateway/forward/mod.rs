@@ -21,7 +21,7 @@ mod upload;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header::CONNECTION, request};
+use http::{HeaderValue, Response, Version, header::CONNECTION, request};
 use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::{BudgetSettings, Outcome};
@@ -131,6 +131,8 @@ struct Sending<'r> {
     said: Said<'r>,
     /// The protocol that the caller wants to go on in, with its side of the connection.
     upgrade: Option<(&'r HeaderValue, OnUpgrade)>,
+    /// Whether it is good for nothing else: over HTTP/2, where the answer to it is about the tunnel and not about a request.
+    only_upgrade: bool,
     target: RequestTarget,
     /// The address in the request line, if there is one.
     named_host: Option<HeaderValue>,
@@ -157,6 +159,7 @@ impl<'r> Sending<'r> {
         }
         let keep = if head.method.is_idempotent() { forwarder.replay_body } else { 0 };
         let upload = Upload::new(body, said.expects_continue, forwarder.max_body, keep).map(Box::new);
+        let only_upgrade = head.version == Version::HTTP_2 && upgrade.is_some();
         let upgrade = said.wanted_upgrade().filter(|_| upload.is_none()).zip(upgrade);
         let body = upload.as_ref().map_or(Announced::Nothing, |upload| upload.announced());
         Ok(Self {
@@ -166,6 +169,7 @@ impl<'r> Sending<'r> {
             head,
             said,
             upgrade,
+            only_upgrade,
             target,
             named_host: named,
             body,
@@ -307,13 +311,15 @@ impl<'r> Sending<'r> {
             // An answer is not asked for again.
             upload.forget();
         }
+        if self.only_upgrade && head.status.is_success() {
+            let what = "it answered the handshake of a WebSocket and did not switch to it";
+            return Err(unusable(lease.link.address(), what, Elsewhere::No));
+        }
         let body = if head.switches {
             let Some((_, upgrade)) = self.upgrade.take() else {
                 // With its body gone, what is left may not be sent for the request.
                 self.whole = self.head.method.is_idempotent() && self.body == Announced::Nothing;
-                let what = "it switched protocols unasked".to_owned();
-                let refusal = Refusal::Unusable { upstream: Arc::clone(lease.link.address()), what };
-                return Err(Failure { refusal, elsewhere: Elsewhere::No });
+                return Err(unusable(lease.link.address(), "it switched protocols unasked", Elsewhere::No));
             };
             let open = destination.tunnel();
             let held = (in_flight.changed(), open);
@@ -357,6 +363,12 @@ impl<'r> Sending<'r> {
         };
         Failure { refusal, elsewhere: Elsewhere::Freely }
     }
+}
+
+/// An attempt that failed because of `what` an upstream is, or does.
+fn unusable(upstream: &Arc<str>, what: &str, elsewhere: Elsewhere) -> Failure {
+    let refusal = Refusal::Unusable { upstream: Arc::clone(upstream), what: what.to_owned() };
+    Failure { refusal, elsewhere }
 }
 
 /// Who is told of interim answers, if anybody.

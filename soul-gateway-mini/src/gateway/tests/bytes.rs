@@ -247,7 +247,7 @@ async fn a_host_is_there_once() {
     for (request, code) in [
         ("GET /http/x HTTP/1.1\r\n\r\n", 400),
         ("GET /http/x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
-        ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 400),
+        ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 501),
         ("GET /http/x HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
         ("GET /http/x HTTP/1.1\r\nHost: u:p@a\r\n\r\n", 400),
         ("GET http://u:p@a/http/x HTTP/1.1\r\nHost: a\r\n\r\n", 400),

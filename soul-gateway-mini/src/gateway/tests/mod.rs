@@ -31,3 +31,4 @@ mod tls;
 mod tunnels;
 mod upstream_http2;
 mod upstream_tls;
+mod websockets;

@@ -20,7 +20,7 @@ pub(super) use connections::{Connections, UnderWay, open};
 
 use super::{
     AnswerBody, Elsewhere, Failure, Origin, Passing, Sending, Times, client::Fresh, exchange::SendError,
-    headers::Role, listener, not_answered,
+    headers::Role, listener, not_answered, unusable,
 };
 use crate::{
     clock::Moment,
@@ -45,6 +45,10 @@ impl Sending<'_> {
         let destination = candidate.destination;
         let address = destination.address();
         let client = self.caller.lane.client();
+        if self.only_upgrade {
+            let what = "it speaks HTTP/2, and is asked for WebSockets in HTTP/1.1 only";
+            return Err(unusable(address, what, Elsewhere::Freely));
+        }
         let mut repetitions = REPETITIONS;
         loop {
             let under_way = match first.take() {
@@ -62,9 +66,8 @@ impl Sending<'_> {
                 }
             };
             let Some(request) = self.asked().request(destination, self.target.text(&self.head.uri)) else {
-                let what = "neither its address nor the caller's `Host` is one for HTTP/2".to_owned();
-                let refusal = Refusal::Unusable { upstream: Arc::clone(address), what };
-                return Err(Failure { refusal, elsewhere: Elsewhere::Freely });
+                let what = "neither its address nor the caller's `Host` is one for HTTP/2";
+                return Err(unusable(address, what, Elsewhere::Freely));
             };
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
