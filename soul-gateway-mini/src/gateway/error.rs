@@ -89,6 +89,9 @@ pub(super) enum Refusal {
     /// The request itself cannot be served, whatever is configured.
     #[error("malformed request: {0}")]
     Malformed(&'static str),
+    /// The head has more lines, or is longer, than may be; over HTTP/2, where the connection lives on.
+    #[error("the head has more lines than `--max-headers` allows, or more bytes than `--max-head-bytes`")]
+    HeadTooLarge,
     /// The request asks for what a gateway does not do.
     #[error("not served: {0}")]
     NotServed(&'static str),

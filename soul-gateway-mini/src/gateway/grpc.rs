@@ -52,7 +52,7 @@ fn code(refusal: &Refusal) -> u16 {
         | Refusal::ContextPath(_)
         | Refusal::NoHttp2 { .. } => UNIMPLEMENTED,
         Refusal::Late { .. } => DEADLINE_EXCEEDED,
-        Refusal::Caller(CallerFault::TooLarge) => RESOURCE_EXHAUSTED,
+        Refusal::HeadTooLarge | Refusal::Caller(CallerFault::TooLarge) => RESOURCE_EXHAUSTED,
         Refusal::Caller(CallerFault::Left | CallerFault::Stalled) => CANCELLED,
         Refusal::Malformed(_)
         | Refusal::Caller(CallerFault::Malformed)

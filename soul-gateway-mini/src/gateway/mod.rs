@@ -145,6 +145,18 @@ impl Requests {
         Ok(response)
     }
 
+    /// Answers one that is not looked at, for what is known of it already.
+    fn refuse(head: &request::Parts, refusal: Refusal, caller: &Caller) -> Response<AnswerBody> {
+        let came = caller.lane.now();
+        let held = caller.lane.held();
+        let requests = held.requests();
+        let (turn, _) = caller.turn(came.at);
+        let record = Record::start(head, caller, &requests.unmatched, came);
+        let mut response = respond::finish(Err(refusal), record, requests.error_status);
+        response.body_mut().lasts(turn);
+        response
+    }
+
     async fn serve<'r>(
         &'r self,
         snapshot: Option<&'r Snapshot>,

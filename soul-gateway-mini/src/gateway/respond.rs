@@ -237,7 +237,9 @@ fn refusal(refusal: &Refusal, mode: ErrorStatus) -> Response<Bytes> {
 
 fn words(refusal: &Refusal) -> (i32, &'static str) {
     match refusal {
-        Refusal::Malformed(_) | Refusal::NotServed(_) | Refusal::Caller(_) => PARAM_ERROR,
+        Refusal::Malformed(_) | Refusal::HeadTooLarge | Refusal::NotServed(_) | Refusal::Caller(_) => {
+            PARAM_ERROR
+        }
         Refusal::NoSelector => CANNOT_FIND_SELECTOR,
         Refusal::NoRule => RULE_NOT_FIND,
         Refusal::Overloaded | Refusal::Busy => TOO_MANY_REQUESTS,
@@ -272,6 +274,7 @@ fn http_status(refusal: &Refusal) -> StatusCode {
         Refusal::Caller(CallerFault::Stalled) => StatusCode::REQUEST_TIMEOUT,
         Refusal::Caller(CallerFault::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Condition(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Refusal::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         Refusal::NotServed(_) => StatusCode::NOT_IMPLEMENTED,
         Refusal::NoSelector | Refusal::NoRule | Refusal::ContextPath(_) => StatusCode::NOT_FOUND,
         Refusal::NotReady
@@ -293,6 +296,7 @@ fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String
     let failed = |data: String| (StatusCode::INTERNAL_SERVER_ERROR, INTERNAL, Some(data));
     match refusal {
         Refusal::Malformed(_)
+        | Refusal::HeadTooLarge
         | Refusal::NotServed(_)
         | Refusal::Caller(_)
         | Refusal::Overloaded

@@ -16,10 +16,10 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Request, Response, StatusCode, Uri,
+    HeaderMap, HeaderValue, Request, Response, Uri,
     header::{COOKIE, HOST},
+    uri::Scheme,
 };
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Caller, Watch, websocket};
 use crate::{
     causes::chain,
-    gateway::{AnswerBody, GatewayConfig, Requests, alarm::Timer},
+    gateway::{AnswerBody, GatewayConfig, Requests, alarm::Timer, error::Refusal},
     listen::{GRACE, Patience},
 };
 
@@ -70,12 +70,29 @@ impl Limits {
         })
     }
 
+    /// Whether a head has more lines than may be, or is longer (RFC 9113, section 6.5.2).
+    fn are_exceeded_by<B>(&self, request: &Request<B>) -> bool {
+        /// What each line costs besides its name and value.
+        const LINE: usize = 32;
+        let uri = request.uri();
+        let length = |text: Option<&str>| text.map_or(0, |text| LINE + text.len());
+        let pseudo = LINE
+            + request.method().as_str().len()
+            + length(uri.scheme_str())
+            + length(uri.authority().map(|address| address.as_str()))
+            + length(uri.path_and_query().map(|target| target.as_str()))
+            + ":method:scheme:authority:path".len();
+        let lines = request.headers().iter().map(|(name, value)| LINE + name.as_str().len() + value.len());
+        request.headers().len() > self.headers || pseudo + lines.sum::<usize>() > self.head as usize
+    }
+
     fn builder(&self, spawner: Spawner) -> http2::Builder<Spawner> {
         let mut builder = http2::Builder::new(spawner);
         builder
             .timer(TokioTimer::new())
             .max_concurrent_streams(self.streams)
-            .max_header_list_size(self.head)
+            // Of what is longer h2 tells nobody, so it is given more than may be.
+            .max_header_list_size(self.head.saturating_mul(2))
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
@@ -220,17 +237,13 @@ struct Stream {
 impl Stream {
     async fn answer(&self, mut request: Request<Incoming>) -> Response<AnswerBody> {
         let tunnels = websocket::is_asked(&mut request);
-        let mut response = match as_of_http1(request, self.streams.limits.headers) {
-            Some(request) => {
-                let (head, body) = request.into_parts();
-                let Ok(response) = Requests::answer(head, body, &self.caller).await;
-                response
-            }
-            None => {
-                let mut refused = Response::new(AnswerBody::whole(Bytes::new()));
-                *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                refused
-            }
+        let too_large = self.streams.limits.are_exceeded_by(&request);
+        let (head, body) = as_of_http1(request).into_parts();
+        let mut response = if too_large {
+            Requests::refuse(&head, Refusal::HeadTooLarge, &self.caller)
+        } else {
+            let Ok(response) = Requests::answer(head, body, &self.caller).await;
+            response
         };
         if tunnels {
             websocket::answer(&mut response);
@@ -315,23 +328,22 @@ where
     }
 }
 
-/// Makes of a request what it would be in HTTP/1.1; `None` if it has too many header lines.
+/// Makes of a request what it would be in HTTP/1.1.
 ///
 /// - The address it is for becomes `Host`, whatever that says (RFC 9113, section 8.3.1).
 /// - A `Cookie` that was sent in crumbs is put together again (section 8.2.3): not every service reads several.
-fn as_of_http1<B>(mut request: Request<B>, max_headers: usize) -> Option<Request<B>> {
-    if request.headers().len() > max_headers {
-        return None;
-    }
+/// - Of a scheme that is foreign here the whole address stays in the request line, where it is refused.
+fn as_of_http1<B>(mut request: Request<B>) -> Request<B> {
     let uri = request.uri();
-    if let (Some(target), authority) = (uri.path_and_query().cloned(), uri.authority().cloned()) {
+    let ours = uri.scheme().is_none_or(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+    if let (Some(target), authority, true) = (uri.path_and_query().cloned(), uri.authority().cloned(), ours) {
         if let Some(host) = authority.and_then(|name| HeaderValue::from_str(name.as_str()).ok()) {
             request.headers_mut().insert(HOST, host);
         }
         *request.uri_mut() = Uri::from(target);
     }
     join_cookies(request.headers_mut());
-    Some(request)
+    request
 }
 
 fn join_cookies(headers: &mut HeaderMap) {
@@ -361,14 +373,25 @@ mod tests {
             .header("x-a", "1")
             .header(COOKIE, "b=2; c=3")
             .header(COOKIE, "d=4");
-        let request = as_of_http1(request.body(()).unwrap(), 5).unwrap();
+        let request = as_of_http1(request.body(()).unwrap());
         assert_eq!(request.uri(), "/a%2Fb?c");
         let all = |name| request.headers().get_all(name).iter().cloned().collect::<Vec<_>>();
         assert_eq!(all("host"), ["shop.example:8443"]);
         assert_eq!(all("cookie"), ["a=1; b=2; c=3; d=4"]);
         let plain = Request::get("/x").header(COOKIE, "a=1").body(()).unwrap();
-        let plain = as_of_http1(plain, 1).unwrap();
+        let plain = as_of_http1(plain);
         assert_eq!((plain.uri().path(), &plain.headers()[COOKIE]), ("/x", &HeaderValue::from_static("a=1")));
-        assert!(as_of_http1(plain, 0).is_none());
+        let foreign = as_of_http1(Request::get("ftp://a/x").body(()).unwrap());
+        assert_eq!(foreign.uri(), "ftp://a/x");
+    }
+
+    #[test]
+    fn a_head_is_as_large_as_its_lines_and_what_is_counted_for_each() {
+        let limits = |head, headers| Limits { streams: 1, head, headers, pause: Duration::ZERO };
+        let request = Request::get("http://a/x").header("x-a", "12345").body(()).unwrap();
+        let size = (7 + 3 + 32) + (7 + 4 + 32) + (10 + 1 + 32) + (5 + 2 + 32) + (3 + 5 + 32);
+        assert!(!limits(size, 1).are_exceeded_by(&request));
+        assert!(limits(size - 1, 1).are_exceeded_by(&request));
+        assert!(limits(size, 0).are_exceeded_by(&request));
     }
 }

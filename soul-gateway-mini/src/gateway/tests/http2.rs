@@ -16,7 +16,7 @@ use super::{
     super::{Drained, GatewayConfig},
     peers::{Reply, Upstream, Wire, eventually, get, nobody, ok, within},
     secure::{Authority, Dialer, Files, shown},
-    setup::{Running, config, handle, service},
+    setup::{Running, config, handle, rule, service},
 };
 
 /// A caller's connection.
@@ -237,7 +237,12 @@ async fn each_request_has_its_own_time_and_a_reset_one_is_given_up_at_the_upstre
         _ => ok("one"),
     })
     .await;
-    let data = service(&[upstream.address], &handle("random", 0, 400));
+    // The one that hangs has little time, the other all that it may need on a busy machine.
+    let mut data = service(&[upstream.address], &handle("random", 0, 60_000));
+    data.rules = vec![
+        rule("divide", "/http", "/http/hang", &handle("random", 0, 400)),
+        rule("divide", "/http", "/http/x", &handle("random", 0, 60_000)),
+    ];
     let running = Running::with(config(), &data).await;
     let mut caller = Caller::connect(running.address()).await;
     let late = caller.ask(asking("/http/hang")).await;
@@ -332,7 +337,10 @@ async fn a_slow_reader_stops_nobody_else_and_is_given_up_in_the_end() {
 #[tokio::test]
 async fn too_large_heads_are_refused_and_the_connection_lives_on() {
     let upstream = Upstream::named("one").await;
-    let config = GatewayConfig { max_headers: 20, max_head_bytes: 8192, ..config() };
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("access.log");
+    let config =
+        GatewayConfig { max_headers: 20, max_head_bytes: 8192, access_log: Some(log.clone()), ..config() };
     let running = over(config, &upstream).await;
     let mut caller = Caller::connect(running.address()).await;
     let mut many = Request::get("http://a/http/x");
@@ -344,6 +352,13 @@ async fn too_large_heads_are_refused_and_the_connection_lives_on() {
         let (head, ..) = whole(caller.ask(request.body(()).unwrap()).await).await.unwrap();
         assert_eq!(head.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
+    // What is much longer is refused by h2, which tells the gateway nothing.
+    let endless = Request::get("http://a/http/x").header("x", "y".repeat(20_000)).body(()).unwrap();
+    let (head, ..) = whole(caller.ask(endless).await).await.unwrap();
+    assert_eq!(head.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
+    let count = r#"soul_gateway_requests_total{selector="",rule="",status="4xx"} 2"#;
+    assert!(metrics.contains(count), "{metrics}");
     let bad = Request::get("http://a/http/x").header("host", "b").header("host", "c").body(()).unwrap();
     let (head, ..) = whole(caller.ask(bad).await).await.unwrap();
     assert_eq!(head.status(), StatusCode::OK, "the address counts, whatever `Host` says");
@@ -352,6 +367,11 @@ async fn too_large_heads_are_refused_and_the_connection_lives_on() {
     let (head, ..) = whole(caller.ask(tunnel).await).await.unwrap();
     assert_eq!(head.status(), StatusCode::NOT_IMPLEMENTED);
     assert_eq!(upstream.seen().len(), 1);
+    drop(caller);
+    within(running.gateway.shutdown()).await;
+    let log = std::fs::read_to_string(&log).unwrap();
+    let statuses: Vec<_> = log.lines().map(|line| line.contains(r#""status":431"#)).collect();
+    assert_eq!(statuses, [true, true, false, false], "{log}");
 }
 
 #[tokio::test]

@@ -45,8 +45,9 @@ async fn answer(wire: &mut Wire) -> Option<u8> {
     .await
 }
 
-/// `:status: 200` in the static table.
+/// `:status: 200` and `400` in the static table.
 const OK: u8 = 0x88;
+const BAD: u8 = 0x8c;
 
 #[tokio::test]
 async fn no_part_of_a_head_can_hold_more_than_itself() {
@@ -96,6 +97,39 @@ async fn no_part_of_a_head_can_hold_more_than_itself() {
     let head = head("GET", "a", "/http/x", &[("x", "y"), ("te", "trailers"), ("content-length", "0")]);
     wire.send(frame(HEADERS, END_OF_HEADERS | END_OF_STREAM, 1, &head)).await;
     assert_eq!(answer(&mut wire).await, Some(OK), "what is as it should be passes");
+}
+
+#[tokio::test]
+async fn another_scheme_is_refused_as_over_http_1() {
+    let upstream = Upstream::named("one").await;
+    let running = over(config(), &upstream).await;
+    for scheme in ["ftp", "ws", "x"] {
+        let mut wire = begun(running.address()).await;
+        let pseudo = [(":method", "GET"), (":scheme", scheme), (":authority", "a"), (":path", "/http/x")];
+        let head: Vec<u8> = pseudo.iter().flat_map(|(name, value)| literal(name, value)).collect();
+        wire.send(frame(HEADERS, END_OF_HEADERS | END_OF_STREAM, 1, &head)).await;
+        assert_eq!(answer(&mut wire).await, Some(BAD), "{scheme}");
+    }
+    assert_eq!(upstream.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn what_speaks_of_a_request_and_stands_behind_its_body_changes_nothing() {
+    let upstream = Upstream::named("one").await;
+    let running = over(config(), &upstream).await;
+    for (name, value) in
+        [(":path", "/http/y"), (":method", "DELETE"), (":authority", "b"), (":status", "200")]
+    {
+        let mut wire = begun(running.address()).await;
+        wire.send(frame(HEADERS, END_OF_HEADERS, 1, &head("POST", "a", "/http/x", &[]))).await;
+        wire.send(frame(DATA, 0, 1, b"abc")).await;
+        let trailers = [literal(name, value), literal("x-sum", "1")].concat();
+        wire.send(frame(HEADERS, END_OF_HEADERS | END_OF_STREAM, 1, &trailers)).await;
+        assert_eq!(answer(&mut wire).await, Some(OK), "h2 drops them without a word");
+        let seen = upstream.last();
+        assert_eq!((&*seen.start, seen.values("host")), ("POST /x HTTP/1.1", vec!["a"]), "{name}");
+        assert_eq!((seen.text(), seen.trailers), ("abc".to_owned(), vec!["x-sum: 1".to_owned()]), "{name}");
+    }
 }
 
 #[tokio::test]
