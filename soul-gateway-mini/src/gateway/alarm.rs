@@ -117,6 +117,11 @@ impl Alarm {
         }
     }
 
+    /// The whole request may take until then at most, whatever was allowed before.
+    pub(super) fn end_by(&self, deadline: Instant) {
+        self.whole.fetch_min(self.number(deadline), Relaxed);
+    }
+
     /// The connection waits for its next request, for so long and no longer.
     pub(super) fn idle(&self, limit: Duration) {
         self.saw(Instant::now());

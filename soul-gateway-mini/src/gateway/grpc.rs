@@ -1,11 +1,14 @@
 //! Callers of gRPC: what the gateway tells them itself. They look for the outcome behind the body, and show nothing else.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, Version, header::CONTENT_TYPE, request};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, Version, header::CONTENT_TYPE, request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{error::Refusal, forward::CallerFault};
 
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
@@ -19,6 +22,25 @@ pub(super) fn is_asked(head: &request::Parts) -> bool {
             let rest = value.as_bytes().strip_prefix(b"application/grpc");
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
         })
+}
+
+/// How long the caller waits for the outcome of its call, if it says so: up to eight digits and a unit. What is written otherwise
+/// is left to the service, as the header itself is.
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let (unit, digits) = headers.get(GRPC_TIMEOUT)?.as_bytes().split_last()?;
+    if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits.iter().fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    Some(match unit {
+        b'H' => Duration::from_secs(number * 3600),
+        b'M' => Duration::from_secs(number * 60),
+        b'S' => Duration::from_secs(number),
+        b'm' => Duration::from_millis(number),
+        b'u' => Duration::from_micros(number),
+        b'n' => Duration::from_nanos(number),
+        _ => return None,
+    })
 }
 
 /// The answer to a request of gRPC that no upstream answered: status 200, no body, and what went wrong in its place.
@@ -89,6 +111,29 @@ mod tests {
         for kind in ["application/grpc-web", "application/grpc-web+proto", "application/json"] {
             assert!(!asked(Version::HTTP_2, kind), "{kind}");
         }
+    }
+
+    #[test]
+    fn a_timeout_is_up_to_eight_digits_and_a_unit() {
+        let read = |text: &'static str| {
+            timeout(&HeaderMap::from_iter([(GRPC_TIMEOUT, HeaderValue::from_static(text))]))
+        };
+        let seconds = Duration::from_secs;
+        for (text, expected) in [
+            ("1H", seconds(3600)),
+            ("2M", seconds(120)),
+            ("00000003S", seconds(3)),
+            ("250m", Duration::from_millis(250)),
+            ("7u", Duration::from_micros(7)),
+            ("0n", Duration::ZERO),
+            ("99999999H", seconds(99_999_999 * 3600)),
+        ] {
+            assert_eq!(read(text), Some(expected), "{text}");
+        }
+        for text in ["", "S", "1", "1s", "-1S", "+1S", " 1S", "1 S", "1.5S", "123456789S", "1SS"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(timeout(&HeaderMap::new()), None);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use crate::{
     gateway::{
         connection::Caller,
         error::Refusal,
+        grpc,
         peer::Peer,
         plugin::divide::{Candidate, Candidates},
     },
@@ -73,14 +74,17 @@ pub(in crate::gateway) async fn send<'r>(
 ) -> Result<Response<AnswerBody>, Refusal> {
     let rule = candidates.rule();
     let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
+    let mut timeout = rule.timeout();
+    if sending.grpc
+        && let Some(limit) = grpc::timeout(&sending.head.headers)
+    {
+        caller.alarm.end_by(came.at + limit);
+        timeout = timeout.min(limit);
+    }
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry());
-    let mut left = Left {
-        failovers: forwarder.failover_limit,
-        seen_once: false,
-        retries: rule.retry(),
-        timeout: rule.timeout(),
-    };
-    let mut deadline = came.at + rule.timeout();
+    let mut left =
+        Left { failovers: forwarder.failover_limit, seen_once: false, retries: rule.retry(), timeout };
+    let mut deadline = came.at + timeout;
     loop {
         let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
         if forwarder.room.queue > 0 || candidate.is_at_limit(&forwarder.room) {
@@ -89,11 +93,11 @@ pub(in crate::gateway) async fn send<'r>(
             candidate = Box::pin(room(&forwarder.room, &mut candidates, caller, tally.retries)).await?;
             if tally.retries == 0 {
                 // The time in a queue is not the upstream's.
-                deadline = candidate.chosen() + rule.timeout();
+                deadline = candidate.chosen() + timeout;
             }
         }
         tally.upstream = Some(candidate.destination.address());
-        let failure = match sending.attempt(candidate, deadline, rule.timeout(), &mut tally.answered).await {
+        let failure = match sending.attempt(candidate, deadline, timeout, &mut tally.answered).await {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
         };
@@ -109,7 +113,7 @@ pub(in crate::gateway) async fn send<'r>(
         }
         tally.retries += 1;
         if again == Again::WithNewTime {
-            deadline = now.at + rule.timeout();
+            deadline = now.at + timeout;
         }
     }
 }

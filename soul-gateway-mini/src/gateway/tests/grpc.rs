@@ -1,6 +1,10 @@
 //! Calls of gRPC: through, and refused.
 
+use std::future::poll_fn;
+
+use h2::Reason;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use tokio::sync::mpsc;
 
 use super::{
     super::GatewayConfig,
@@ -138,4 +142,48 @@ async fn a_message_that_is_too_long_is_refused_as_such() {
     let caller = Caller::connect(running.address()).await;
     let (status, _, outcome) = call(&caller, "/http/x").await;
     assert_eq!((status, &outcome["grpc-status"]), (StatusCode::OK, &"8".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn the_time_of_a_caller_counts_as_that_of_the_rule_and_is_passed_on() {
+    let (told, mut seen) = mpsc::unbounded_channel();
+    let peer = Peer::start(move |request, mut respond| {
+        let told = told.clone();
+        async move {
+            let timeout = request.headers()["grpc-timeout"].to_str().unwrap().to_owned();
+            if request.uri().path() == "/begins" {
+                let mut answer = respond.send_response(Response::new(()), false).unwrap();
+                answer.send_data("\0\0\0\0\x02hi".into(), false).unwrap();
+                let reset = poll_fn(|cx| answer.poll_reset(cx)).await;
+                told.send((timeout, reset.unwrap())).unwrap();
+            } else {
+                let reset = poll_fn(|cx| respond.poll_reset(cx)).await;
+                told.send((timeout, reset.unwrap())).unwrap();
+            }
+        }
+    })
+    .await;
+    let ask = async |rule_ms, path: &str, timeout| {
+        let running = Running::with(config(), &spoken("grpc://", peer.address, rule_ms)).await;
+        let mut caller = Caller::connect(running.address()).await;
+        let request = Request::post(format!("http://shop.example{path}"))
+            .header("content-type", "application/grpc")
+            .header("grpc-timeout", timeout)
+            .body(())
+            .unwrap();
+        whole(caller.ask(request).await).await
+    };
+    for (rule_ms, timeout) in [(3_600_000, "300m"), (300, "50S"), (3_600_000, "0n")] {
+        let (head, body, _) = ask(rule_ms, "/http/silent", timeout).await.unwrap();
+        let outcome = (head.status(), &*body, head.headers()["grpc-status"].to_str().unwrap());
+        assert_eq!(outcome, (StatusCode::OK, "", "4"), "{timeout}");
+        // One that has no time may not get there at all.
+        if timeout != "0n" {
+            assert_eq!(within(seen.recv()).await, Some((timeout.to_owned(), Reason::CANCEL)));
+        }
+    }
+    while seen.try_recv().is_ok() {}
+    ask(3_600_000, "/http/begins", "300m").await.expect_err("an answer that has begun breaks off in time");
+    let (timeout, reason) = within(seen.recv()).await.unwrap();
+    assert_eq!((&*timeout, reason), ("300m", Reason::CANCEL));
 }
