@@ -12,7 +12,7 @@ use std::{
 use soul_client::balance::parts::{self, Parts};
 
 /// How many parts there are: one a core. More threads than that share them, which is correct and a little slower.
-fn count() -> usize {
+pub(crate) fn count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }

@@ -1,4 +1,5 @@
 """An upstream and callers for a gateway that is looked at alone: plain requests, whatever they take."""
+import glob
 import socket
 import sys
 import threading
@@ -40,21 +41,63 @@ def is_open(port):
     sys.exit("the gateway did not start")
 
 
+def process_under(parent, tool):
+    """The process under a tool of valgrind among the descendants of `parent`."""
+    children = {}
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(stat) as file:
+                text = file.read()
+        except OSError:
+            continue
+        pid, rest = int(text.split(" ", 1)[0]), text.rsplit(")", 1)[1].split()
+        children.setdefault(int(rest[1]), []).append(pid)
+    todo = [parent]
+    while todo:
+        pid = todo.pop()
+        with open("/proc/%d/cmdline" % pid, "rb") as file:
+            command = file.read()
+        if any(tool in word for word in command.split(b"\0")[:2]):
+            return pid
+        todo += children.get(pid, [])
+    sys.exit("no process under %s was found" % tool.decode())
+
+
+class Connection:
+    """A caller that keeps its connection."""
+
+    REQUEST = b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n"
+
+    def __init__(self, port):
+        self.stream = socket.create_connection(("127.0.0.1", port), timeout=60)
+
+    def send(self):
+        self.stream.sendall(self.REQUEST)
+
+    def receive(self):
+        answer = b""
+        while b"\r\n\r\n" not in answer or len(answer) < answer.index(b"\r\n\r\n") + 104:
+            piece = self.stream.recv(65536)
+            if not piece:
+                sys.exit("the gateway closed a connection: %r" % answer)
+            answer += piece
+        if not answer.startswith(b"HTTP/1.1 200"):
+            sys.exit("the gateway answered: %r" % answer)
+
+    def ask(self, times):
+        """So many requests, one after the other."""
+        for _ in range(times):
+            self.send()
+            self.receive()
+
+
 def ask(port, times, connections):
     """So many requests on each of some connections, all of them at once."""
-    request = b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n"
-    streams = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(connections)]
+    connections = [Connection(port) for _ in range(connections)]
     for _ in range(times):
-        for stream in streams:
-            stream.sendall(request)
-        for stream in streams:
-            answer = b""
-            while b"\r\n\r\n" not in answer or len(answer) < answer.index(b"\r\n\r\n") + 104:
-                piece = stream.recv(65536)
-                if not piece:
-                    sys.exit("the gateway closed a connection: %r" % answer)
-                answer += piece
-            if not answer.startswith(b"HTTP/1.1 200"):
-                sys.exit("the gateway answered: %r" % answer)
-    for stream in streams:
-        stream.close()
+        for connection in connections:
+            connection.send()
+        for connection in connections:
+            connection.receive()
+    for connection in connections:
+        connection.stream.close()

@@ -1,7 +1,7 @@
 //! What the states of one chain of sets have in common.
 
 use std::sync::{
-    OnceLock,
+    Mutex, OnceLock,
     atomic::{
         AtomicI64, AtomicU32, AtomicU64,
         Ordering::{Acquire, Relaxed, Release},
@@ -34,6 +34,8 @@ pub(super) struct Group {
     next_sweep_ms: AtomicI64,
     /// Takes memory only once a policy asked for it.
     in_flight: OnceLock<Box<AtAll>>,
+    /// Held while the leases of an upstream are worked out ([`lease`](super::lease)).
+    leases: Mutex<()>,
 }
 
 /// Requests under way at all members, counted only where a policy asks for it. Written by every request then, hence on
@@ -51,6 +53,7 @@ impl Default for Group {
             troubled: AtomicU32::new(0),
             changes: AtomicU64::new(0),
             in_flight: OnceLock::new(),
+            leases: Mutex::default(),
             size: AtomicU32::new(0),
             down: AtomicU32::new(0),
             ejected: AtomicU32::new(0),
@@ -108,6 +111,10 @@ impl Group {
         let all = self.in_flight.get_or_init(Box::default);
         let part = (place as usize).checked_sub(1).and_then(|index| all.parts.get(index));
         part.map_or(&all.traffic, |part| &part.traffic)
+    }
+
+    pub(super) fn leases(&self) -> &Mutex<()> {
+        &self.leases
     }
 
     /// Makes the part of a place, of so many.

@@ -55,6 +55,7 @@ mod context;
 mod current;
 mod group;
 mod health;
+mod lease;
 mod list;
 mod load_balance;
 mod members;

@@ -221,6 +221,18 @@ impl Pick {
         self.lease().is_some()
     }
 
+    /// Whether its upstream serves no more than so many requests with this one: to be asked before the request is sent, and when
+    /// the answer is no, this is to be dropped. Of requests that ask in the same moment too many may be told no, but never too many
+    /// yes. [`u32::MAX`] is no limit.
+    ///
+    /// In several [parts](super::parts) each thread has a share of the limit, and looks at the others only when that is used up, under
+    /// a lock; what is counted by [`UpstreamState::begin`] belongs to no part, and is heeded only then.
+    #[must_use]
+    #[inline]
+    pub fn fits(&self, limit: u32) -> bool {
+        self.member.state().fits(self.member.recorder().place, limit)
+    }
+
     /// Counts the request out and records how it ended. Gives what that changed.
     ///
     /// - `elapsed`: from sending the request to the head of the answer, or to the failure.

@@ -245,8 +245,20 @@ impl UpstreamState {
     }
 
     fn own_traffic(&self, place: u32) -> &Traffic {
-        let part = self.cold.parts.get(place as usize - 1);
-        part.map_or(&self.hot.traffic, |part| &part.traffic)
+        self.part(place).map_or(&self.hot.traffic, |part| &part.traffic)
+    }
+
+    fn part(&self, place: u32) -> Option<&Part> {
+        self.cold.parts.get((place as usize).checked_sub(1)?)
+    }
+
+    /// Whether no more than so many requests are in flight, of which one was just counted in at a place.
+    #[inline]
+    pub(super) fn fits(&self, place: u32, limit: u32) -> bool {
+        match self.part(place) {
+            Some(part) => self.whole().fits(part, limit, self.group.leases()),
+            None => self.in_flight() <= limit,
+        }
     }
 
     /// Makes the part of a place, of so many.

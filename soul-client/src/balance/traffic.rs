@@ -3,7 +3,6 @@
 use std::sync::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
-    fence,
 };
 
 use super::{
@@ -19,8 +18,9 @@ pub(super) const PER_TAU: f64 = 1e-4;
 
 /// Written by every request, from the choice to the end.
 ///
-/// Reads and writes are relaxed: a choice may be a moment late, never torn but for a response time and its age, which
-/// are two numbers and may for one choice be those of two requests.
+/// Requests are counted in one order for all threads, so that of two that each count one and then look at all at least one sees both.
+/// Times are relaxed: a choice may be a moment late, never torn but for a response time and its age, which are two numbers
+/// and may for one choice be those of two requests.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     /// Requests in flight in the lower [`IN_FLIGHT_BITS`] bits, requests so far above them: one step counts both.
@@ -37,18 +37,18 @@ pub(super) struct Traffic {
 impl Traffic {
     #[inline]
     pub(super) fn count_in(&self) {
-        self.requests.fetch_add((1 << IN_FLIGHT_BITS) + 1, Relaxed);
+        self.requests.fetch_add((1 << IN_FLIGHT_BITS) + 1, SeqCst);
     }
 
     #[inline]
     pub(super) fn count_out(&self) {
-        self.requests.fetch_sub(1, Relaxed);
+        self.requests.fetch_sub(1, SeqCst);
     }
 
     #[inline]
     pub(super) fn in_flight(&self) -> u32 {
         #[allow(clippy::cast_possible_truncation)]
-        let requests = self.requests.load(Relaxed) as u32;
+        let requests = self.requests.load(SeqCst) as u32;
         requests & ((1 << IN_FLIGHT_BITS) - 1)
     }
 
@@ -136,6 +136,8 @@ fn mix(old: f64, new: f64, age_ms: i64, per_tau: f64) -> f64 {
 pub(super) struct Part {
     pub(super) traffic: Traffic,
     others: Others,
+    /// How many requests may be in flight here: see [`lease`](super::lease).
+    pub(super) lease: AtomicU64,
 }
 
 /// What a thread knows of all parts, as it was when it last looked.
@@ -174,8 +176,6 @@ impl<'t> Whole<'t> {
 
     /// Requests in flight. Of two threads that each count a request in and then ask, at least one sees both.
     pub(super) fn in_flight(self) -> u32 {
-        // What this thread counted before comes first for all threads, and then what the others have.
-        fence(SeqCst);
         self.all().fold(0, |sum, traffic| sum.wrapping_add(traffic.in_flight()))
     }
 

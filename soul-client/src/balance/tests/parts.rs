@@ -136,7 +136,7 @@ fn a_limit_holds_whatever_threads_look_at_once() {
         start.wait();
         for i in 0..20_000_i64 {
             let pick = set.choose(way, &PickContext::at(NOW + i / 100)).unwrap();
-            if pick.state().in_flight() <= 3 {
+            if pick.fits(3) {
                 let now = taken.fetch_add(1, SeqCst) + 1;
                 most.fetch_max(now, SeqCst);
                 taken.fetch_sub(1, SeqCst);

@@ -13,7 +13,7 @@ use crate::{
         DIVIDE,
         matching::{CompiledRule, CompiledSelector, RequestView},
     },
-    sync::{Destination, DivideRule, DivideSelector, End, Flow, SelectorStats, Snapshot},
+    sync::{Destination, DivideRule, DivideSelector, End, Flow, Room, SelectorStats, Snapshot},
 };
 
 /// A selector with its upstreams.
@@ -93,18 +93,9 @@ pub(in crate::gateway) struct Candidate<'s> {
     flow: Option<(&'s Flow, u32)>,
     stats: &'s Arc<SelectorStats>,
     pick: Pick,
-    /// Told when the request has ended, if others may wait for that.
+    /// Dropped after the pick, if others may wait for the room that it takes.
     room: Option<Room>,
     chosen: Instant,
-}
-
-/// Tells those who wait that there is room at an upstream, when it is dropped: after the pick that took it.
-struct Room(Arc<SelectorStats>);
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.0.queue.wake();
-    }
 }
 
 impl Candidate<'_> {
@@ -117,7 +108,7 @@ impl Candidate<'_> {
     /// none any more, though it counts for whoever chooses the least busy.
     pub(in crate::gateway) fn is_at_limit(&self, settings: &RoomSettings) -> bool {
         let limit = settings.limit_of(self.flow.map(|(flow, _)| flow));
-        !is_below(limit, self.pick.state().in_flight().saturating_sub(1), self.destination)
+        !self.pick.fits(limit.saturating_add(self.destination.tunnels()))
     }
 
     /// It is at its limit: whether that is none any more.
@@ -137,7 +128,7 @@ impl Candidate<'_> {
         {
             flow.answered(took, now.ms, || pick.state().in_flight(), most, || lane::is_strained(now));
             if room.is_none() && stats.queue.waiting() > 0 {
-                room = Some(Room(Arc::clone(stats)));
+                room = Some(stats.queue.room());
             }
         }
         match pick.record(outcome, took, now.ms) {
@@ -236,7 +227,7 @@ impl<'s> Candidates<'s, '_> {
             }
             let mut candidate = self.current.take()?;
             if !candidate.is_at_limit(settings) || candidate.gets_more(settings, now) {
-                candidate.room = (settings.queue > 0).then(|| Room(Arc::clone(self.stats())));
+                candidate.room = (settings.queue > 0).then(|| self.stats().queue.room());
                 return Some(candidate);
             }
             self.pass_over(candidate, settings);

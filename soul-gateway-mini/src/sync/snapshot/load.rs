@@ -1,7 +1,7 @@
 //! What the requests of one selector share when things go badly: a budget of retries, and a queue before busy upstreams.
 
 use std::sync::{
-    OnceLock,
+    Arc, OnceLock,
     atomic::{
         AtomicU64, AtomicUsize,
         Ordering::{Relaxed, SeqCst},
@@ -9,11 +9,16 @@ use std::sync::{
     },
 };
 
-use soul_client::balance::{BudgetSettings, RetryBudget};
+use soul_client::balance::{
+    BudgetSettings, RetryBudget,
+    parts::{self, Parts},
+};
 use tokio::{
     sync::{Notify, futures::Notified},
     time::Instant,
 };
+
+use crate::shard;
 
 /// The retries of a selector's requests. Takes memory only once there were requests to count or retries to grant.
 #[derive(Debug, Default)]
@@ -60,27 +65,72 @@ impl Retries {
 ///
 /// None is forgotten: whoever waits looks for room once after it was counted in, and whoever makes room looks for waiters
 /// after it did. None is woken in vain again and again, either: a wake-up follows only room that was made, or taken.
+///
+/// Takes memory only once a request asked for a place, or is to tell of its end.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct Queue(OnceLock<Box<Places>>);
+
+#[derive(Debug, Default)]
+struct Places {
+    line: Arc<Line>,
+    /// The line as the requests of each lane hold it, so that these are counted in and out by themselves.
+    own: Parts<Arc<Own>>,
+}
+
+#[derive(Debug)]
+struct Own(Arc<Line>);
+
+#[derive(Debug, Default)]
+struct Line {
     waiting: AtomicUsize,
     room: Notify,
+}
+
+/// A request that takes room. When this is dropped, those who wait are told that there is room again.
+#[derive(Debug)]
+pub(crate) struct Room(Arc<Own>);
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.0.0.wake();
+    }
 }
 
 impl Queue {
     /// How many wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+        self.0.get().map_or(0, |places| places.line.waiting())
     }
 
     /// A place at the end of it, if fewer than so many wait.
     pub(crate) fn enter(&self, most: usize) -> Option<Waiting<'_>> {
-        let before = self.waiting.fetch_update(SeqCst, SeqCst, |now| (now < most).then_some(now + 1)).ok()?;
+        let line = &self.0.get_or_init(Box::default).line;
+        let before = line.waiting.fetch_update(SeqCst, SeqCst, |now| (now < most).then_some(now + 1)).ok()?;
         fence(SeqCst);
-        Some(Waiting { queue: self, first: before == 0 })
+        Some(Waiting { line, first: before == 0 })
     }
 
     /// There is room.
     pub(crate) fn wake(&self) {
+        fence(SeqCst);
+        if let Some(places) = self.0.get() {
+            places.line.wake();
+        }
+    }
+
+    /// To be kept by a request as long as it takes room.
+    pub(crate) fn room(&self) -> Room {
+        let Places { line, own } = &**self.0.get_or_init(Box::default);
+        Room(Arc::clone(own.get_or_init(parts::own(), shard::count(), || Arc::new(Own(Arc::clone(line))))))
+    }
+}
+
+impl Line {
+    fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    fn wake(&self) {
         fence(SeqCst);
         if self.waiting() > 0 {
             self.room.notify_one();
@@ -91,7 +141,7 @@ impl Queue {
 /// A place in a queue, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting<'q> {
-    queue: &'q Queue,
+    line: &'q Line,
     /// Whether nobody was there before, so that nobody else sees room which was made in this moment.
     pub(crate) first: bool,
 }
@@ -99,7 +149,7 @@ pub(crate) struct Waiting<'q> {
 impl<'q> Waiting<'q> {
     /// To be made before room is looked for, and awaited after there was none.
     pub(crate) fn room(&self) -> Notified<'q> {
-        self.queue.room.notified()
+        self.line.room.notified()
     }
 
     /// Waits for room; `false` if there was none in time.
@@ -110,7 +160,7 @@ impl<'q> Waiting<'q> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.queue.waiting.fetch_sub(1, SeqCst);
+        self.line.waiting.fetch_sub(1, SeqCst);
     }
 }
 
