@@ -65,7 +65,7 @@ async fn settings_are_read_anew_at_sighup_and_a_flag_still_beats_the_file() {
     let missing = folder.path().join("ca.pem");
     write(&file, &format!("forwarded = \"append\"\nupstream-ca = {missing:?}\n"));
     running.signal("HUP").await;
-    running.logged("authorities of upstreams: read").await;
+    running.logged("certificates for upstreams: read").await;
     running.logged("not reloaded, the old settings serve on").await;
     assert!(!forwarded().await, "nor does a file that cannot be used");
 

@@ -99,9 +99,12 @@ async fn a_file_that_cannot_be_used_is_named_with_its_setting_and_what_to_do() {
     let below = folder.path().join("none").join("x");
     let (folder, file, missing, below) = (text(folder.path()), text(&file), text(&missing), text(&below));
     let tls = |file| vec!["--tls-certificate", file, "--tls-key", file];
+    let identity = |file| vec!["--upstream-certificate", file, "--upstream-key", file];
     for (args, flag, path) in [
         (vec!["--upstream-ca", missing], "--upstream-ca", missing),
         (vec!["--upstream-ca", file], "--upstream-ca", file),
+        (identity(missing), "--upstream-certificate", missing),
+        (identity(file), "--upstream-certificate", file),
         (vec!["--access-log", below], "--access-log", below),
         (vec!["--access-log", folder], "--access-log", folder),
         (tls(missing), "--tls-certificate", missing),
@@ -170,6 +173,7 @@ async fn settings_of_tls_that_do_not_go_together_are_named() {
         (&["--tls-certificate", "a.pem"][..], "`tls-certificate` names 1 files and `tls-key` 0"),
         (&["--tls-key", "a.key,b.key", "--tls-certificate", "a.pem"], "1 files and `tls-key` 2"),
         (&["--tls-client-ca", "ca.pem"], "`tls-client-ca` is given without `tls-certificate`"),
+        (&["--upstream-key", "a.key"], "`upstream-certificate` and `upstream-key` go together"),
     ] {
         assert_refused(&program().run(args).await, &[said]);
     }

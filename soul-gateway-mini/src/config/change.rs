@@ -50,9 +50,11 @@ pub(super) const LIVE: &[&str] = &[
     "trusted-proxies",
     "tunnel-idle-timeout",
     "upstream-ca",
+    "upstream-certificate",
     "upstream-choice",
     "upstream-connect-timeout",
     "upstream-http2",
+    "upstream-key",
     "upstream-limit",
     "upstream-max-requests",
     "upstream-queue",
@@ -117,7 +119,15 @@ mod tests {
         written.extend(super::super::layer::written::<super::super::ProcessSettings>(&Default::default()));
         written.extend(super::super::layer::written::<super::super::AdminSettings>(&Default::default()));
         // What has no default is not written.
-        let unwritten = ["log-level", "access-log", "upstream-ca", "api-token", "api-token-file"];
+        let unwritten = [
+            "log-level",
+            "access-log",
+            "upstream-ca",
+            "upstream-certificate",
+            "upstream-key",
+            "api-token",
+            "api-token-file",
+        ];
         for name in LIVE.iter().filter(|name| !unwritten.contains(name)) {
             assert!(written.contains_key(*name), "{name}");
         }

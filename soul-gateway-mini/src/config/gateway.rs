@@ -202,6 +202,14 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_UPSTREAM_CA", value_name = "FILE")]
     pub(super) upstream_ca: Option<PathBuf>,
 
+    /// Certificate that is shown to upstreams of `https://` that ask for one, a PEM file with its chain
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_CERTIFICATE", value_name = "FILE")]
+    pub(super) upstream_certificate: Option<PathBuf>,
+
+    /// Private key of this certificate, a PEM file (PKCS #8, PKCS #1 or SEC 1)
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_KEY", value_name = "FILE")]
+    pub(super) upstream_key: Option<PathBuf>,
+
     /// Whether upstreams of `https://` are believed whatever certificate they show; then anybody on the way may be one
     #[arg(long, global = true, env = "SOUL_UPSTREAM_TLS_INSECURE", value_name = "true|false")]
     pub(super) upstream_tls_insecure: Option<Choice<bool>>,
@@ -318,6 +326,8 @@ impl Area for GatewaySettings {
     } optional {
         tls_client_ca => config.tls_client_ca,
         upstream_ca => config.upstream_ca,
+        upstream_certificate => config.upstream_certificate,
+        upstream_key => config.upstream_key,
         access_log => config.access_log,
         takeover => takeover,
     });

@@ -175,6 +175,10 @@ fn check(admin: &AdminConfig, gateway: &GatewayConfig) -> Result<(), ConfigError
         let problem = "`tls-client-ca` is given without `tls-certificate` and `tls-key`; give all three, or leave it out";
         return Err(ConfigError::Contradiction(problem.to_owned()));
     }
+    if gateway.upstream_certificate.is_some() != gateway.upstream_key.is_some() {
+        let problem = "`upstream-certificate` and `upstream-key` go together; give both, or leave both out";
+        return Err(ConfigError::Contradiction(problem.to_owned()));
+    }
     let mut problems = gateway.problems();
     if let Err(more) = admin.validate() {
         problems.extend(more.iter().map(ToString::to_string));

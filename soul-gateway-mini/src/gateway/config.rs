@@ -178,6 +178,11 @@ pub struct GatewayConfig {
     pub tls_client_ca: Option<PathBuf>,
     /// PEM file of authorities that upstreams of `https://` are believed by, besides those of the system.
     pub upstream_ca: Option<PathBuf>,
+    /// PEM file of the certificate, with the chain behind it, that is shown to upstreams of `https://` that ask for one; `None`
+    /// shows none. This file, that of the key and that of the authorities are read again when they change.
+    pub upstream_certificate: Option<PathBuf>,
+    /// The private key of [`upstream_certificate`](Self::upstream_certificate).
+    pub upstream_key: Option<PathBuf>,
     /// Whether upstreams of `https://` are believed whatever certificate they show: then anybody on the way may be one.
     pub upstream_tls_insecure: bool,
     /// Whether upstreams of `https://` may choose HTTP/2. Those of `h2c://` and `grpc://` are spoken to in it anyway.
@@ -241,6 +246,8 @@ impl Default for GatewayConfig {
             tls_keys: Vec::new(),
             tls_client_ca: None,
             upstream_ca: None,
+            upstream_certificate: None,
+            upstream_key: None,
             upstream_tls_insecure: false,
             upstream_http2: false,
             access_log: None,
@@ -273,6 +280,7 @@ impl GatewayConfig {
     pub(super) fn upstream_trust(&self) -> UpstreamTrust {
         UpstreamTrust {
             ca: self.upstream_ca.clone(),
+            identity: self.upstream_certificate.clone().zip(self.upstream_key.clone()),
             anybody: self.upstream_tls_insecure,
             http2: self.upstream_http2,
         }
@@ -335,6 +343,9 @@ impl GatewayConfig {
         }
         if certificates == 0 && self.tls_client_ca.is_some() {
             found.push("`tls_client_ca` is given without `tls_certificates`, give both".to_owned());
+        }
+        if self.upstream_certificate.is_some() != self.upstream_key.is_some() {
+            found.push("`upstream_certificate` and `upstream_key` go together, give both or none".to_owned());
         }
         if self.panic_threshold > 100 {
             found.push(format!("`panic_threshold` is {}, the most is 100 percent", self.panic_threshold));

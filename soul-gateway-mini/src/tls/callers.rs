@@ -6,7 +6,6 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -18,16 +17,14 @@ use rustls::{
     server::{ClientHello, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier},
     sign::CertifiedKey,
 };
-use tokio::{
-    net::TcpStream,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use super::{HTTP_1_1, HTTP_2, TlsError, TlsFiles, files::Contents};
-
-/// How often the files are looked at: whoever renews certificates leaves hours between the new one and the end of the old.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+use super::{
+    HTTP_1_1, HTTP_2, TlsError, TlsFiles,
+    files::{Contents, Digest},
+    watch::{Look, watch},
+};
 
 /// TLS as the files say.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub(crate) struct CallerTls {
     http2: AtomicBool,
     serving: ArcSwap<ServerConfig>,
     /// The contents looked at last, whether they could be served or not.
-    seen: Mutex<[u8; 32]>,
+    seen: Mutex<Digest>,
 }
 
 /// What the files held when they were read.
@@ -45,7 +42,7 @@ pub(crate) struct CallerTls {
 pub(crate) struct Read {
     config: Arc<ServerConfig>,
     http2: bool,
-    digest: [u8; 32],
+    digest: Digest,
 }
 
 impl CallerTls {
@@ -89,30 +86,9 @@ impl CallerTls {
         self.read(self.http2.load(Relaxed)).map(|read| self.serve(read))
     }
 
-    /// Reloads if the files hold something else than when they were last looked at.
-    fn look(&self) -> Result<(), TlsError> {
-        let contents = self.files.read()?;
-        if contents.digest() == *self.seen() { Ok(()) } else { self.reload() }
-    }
-
     /// Looks at the files now and then, for ever.
     pub(crate) async fn watch(self: Arc<Self>) {
-        let mut ticks = interval(LOOK_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut missing = false;
-        loop {
-            ticks.tick().await;
-            let tls = Arc::clone(&self);
-            let looked = tokio::task::spawn_blocking(move || tls.look()).await;
-            let error = looked.ok().and_then(Result::err);
-            // What cannot be served is seen once, what cannot be read every time.
-            let unreadable = matches!(error, Some(TlsError::Unreadable { .. }));
-            if let Some(error) = error.filter(|_| !(missing && unreadable)) {
-                let error = crate::causes::chain(&error);
-                tracing::error!(error, "the new certificates cannot be served, the old ones stay");
-            }
-            missing = unreadable;
-        }
+        watch(self, "callers").await;
     }
 
     /// Makes a connection one of TLS.
@@ -123,8 +99,15 @@ impl CallerTls {
         TlsAcceptor::from(self.serving.load_full()).accept(stream).await
     }
 
-    fn seen(&self) -> MutexGuard<'_, [u8; 32]> {
+    fn seen(&self) -> MutexGuard<'_, Digest> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look for CallerTls {
+    fn look(&self) -> Result<(), TlsError> {
+        let contents = self.files.read()?;
+        if contents.digest() == *self.seen() { Ok(()) } else { self.reload() }
     }
 }
 
@@ -179,7 +162,7 @@ fn is_of(pair: &CertifiedKey, name: &ServerName<'_>) -> bool {
 mod tests {
     use rcgen::{CertifiedKey as Issued, generate_simple_self_signed};
 
-    use super::*;
+    use super::{super::watch::LOOK_EVERY, *};
 
     fn write(folder: &std::path::Path) -> TlsFiles {
         let Issued { cert, signing_key } = generate_simple_self_signed(["a".to_owned()]).unwrap();

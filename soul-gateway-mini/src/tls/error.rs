@@ -54,10 +54,12 @@ pub enum TlsError {
     },
     /// Certificate and key do not belong together.
     #[error(
-        "the key in `{}` (`--tls-key`) is not that of the first certificate in `{}` (`--tls-certificate`); name the key that it was made with",
-        key.display(), certificate.display()
+        "the key in `{}` (`{}`) is not that of the first certificate in `{}` (`{}`); name the key that it was made with",
+        key.display(), flags[1], certificate.display(), flags[0]
     )]
     Mismatch {
+        /// The settings that name the files.
+        flags: [&'static str; 2],
         /// File of the certificate.
         certificate: PathBuf,
         /// File of the key.

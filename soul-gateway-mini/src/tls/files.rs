@@ -61,15 +61,10 @@ impl TlsFiles {
 }
 
 impl Contents<'_> {
-    /// Tells these contents from others.
-    pub(super) fn digest(&self) -> [u8; 32] {
-        let mut digest = Sha256::new();
+    /// See [`digest`].
+    pub(super) fn digest(&self) -> Digest {
         let files = self.pairs.iter().flat_map(|(certificate, key)| [certificate, key]);
-        for file in files.chain(&self.client_ca) {
-            digest.update((file.bytes.len() as u64).to_be_bytes());
-            digest.update(&file.bytes);
-        }
-        digest.finalize().into()
+        digest(files.chain(&self.client_ca))
     }
 
     /// The certificates with their keys.
@@ -77,24 +72,7 @@ impl Contents<'_> {
     /// # Errors
     /// When one is none, or a key is another's.
     pub(super) fn certified(&self, provider: &CryptoProvider) -> Result<Vec<Arc<CertifiedKey>>, TlsError> {
-        let certified = |(certificate, key): &(File<'_>, File<'_>)| {
-            let chain = certificate.certificates()?;
-            let signing = provider.key_provider.load_private_key(key.key()?);
-            let signing = signing.map_err(|source| key.unusable(source))?;
-            let pair = CertifiedKey::new(chain, signing);
-            match pair.keys_match() {
-                // Some keys do not tell; the first handshake does.
-                Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
-                    Ok(Arc::new(pair))
-                }
-                Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::Mismatch {
-                    certificate: certificate.path.to_owned(),
-                    key: key.path.to_owned(),
-                }),
-                Err(source) => Err(certificate.unusable(source)),
-            }
-        };
-        self.pairs.iter().map(certified).collect()
+        self.pairs.iter().map(|(certificate, key)| certified(certificate, key, provider)).collect()
     }
 
     /// Who may have signed the certificates of callers.
@@ -114,6 +92,45 @@ impl Contents<'_> {
             Some(file) => file.unusable(source),
             None => TlsError::Setup(rustls::Error::General(source.to_string())),
         }
+    }
+}
+
+/// What tells contents of files from others.
+pub(super) type Digest = [u8; 32];
+
+pub(super) fn digest<'a, 'f: 'a>(files: impl Iterator<Item = &'a File<'f>>) -> Digest {
+    let mut digest = Sha256::new();
+    for file in files {
+        digest.update((file.bytes.len() as u64).to_be_bytes());
+        digest.update(&file.bytes);
+    }
+    digest.finalize().into()
+}
+
+/// A certificate, with the chain behind it, and its key.
+///
+/// # Errors
+/// When one is none, or the key is another's.
+pub(super) fn certified(
+    certificate: &File<'_>,
+    key: &File<'_>,
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain = certificate.certificates()?;
+    let signing = provider.key_provider.load_private_key(key.key()?);
+    let signing = signing.map_err(|source| key.unusable(source))?;
+    let pair = CertifiedKey::new(chain, signing);
+    match pair.keys_match() {
+        // Some keys do not tell; the first handshake does.
+        Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
+            Ok(Arc::new(pair))
+        }
+        Err(rustls::Error::InconsistentKeys(_)) => Err(TlsError::Mismatch {
+            flags: [certificate.flag, key.flag],
+            certificate: certificate.path.to_owned(),
+            key: key.path.to_owned(),
+        }),
+        Err(source) => Err(certificate.unusable(source)),
     }
 }
 

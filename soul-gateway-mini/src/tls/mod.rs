@@ -5,6 +5,7 @@ mod callers;
 mod error;
 mod files;
 mod upstreams;
+mod watch;
 
 pub(crate) use callers::CallerTls;
 pub use error::TlsError;

@@ -68,6 +68,7 @@ impl Gateway {
         tasks.background.spawn(watch(watchers, watched, shared, tasks.stop.clone()));
         tasks.run(probe::rounds(parts.sync.clone(), configured));
         tasks.run(refresh::rounds(parts.sync.clone()));
+        tasks.run(Arc::clone(&parts.files.upstream_tls).watch());
         if let Some(tls) = parts.files.tls.clone() {
             tasks.run(tls.watch());
         }
@@ -219,7 +220,7 @@ impl Parts {
             });
         }
         let tls = Arc::clone(&self.files.upstream_tls);
-        reloads.add("authorities of upstreams", move |config| Ok(tls.read(config.upstream_trust())?));
+        reloads.add("certificates for upstreams", move |config| Ok(tls.read(config.upstream_trust())?));
         reloads
     }
 

@@ -139,7 +139,7 @@ async fn a_file_that_cannot_be_used_leaves_all_as_it_was() {
     };
     let error = running.gateway.reload(&wrong).unwrap_err().to_string();
     let parts =
-        ["access log: ", "`--access-log`", "authorities of upstreams: ", "`--upstream-ca`", "(os error 2)"];
+        ["access log: ", "`--access-log`", "certificates for upstreams: ", "`--upstream-ca`", "(os error 2)"];
     for said in parts.into_iter().chain([missing.to_str().unwrap(), nowhere.to_str().unwrap()]) {
         assert!(error.contains(said), "{error}");
     }

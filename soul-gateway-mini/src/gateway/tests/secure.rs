@@ -15,6 +15,7 @@ use rustls::{
     ClientConfig, HandshakeKind, RootCertStore, ServerConfig,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
 };
 use tempfile::TempDir;
 use tokio::{
@@ -26,7 +27,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     super::GatewayConfig,
-    peers::{Message, Reply, Script, Wire, converse, within},
+    peers::{Message, Reply, Script, Wire, converse, ok, within},
     setup::config,
 };
 
@@ -156,6 +157,8 @@ pub(super) struct SecureUpstream {
     pub(super) seen: Arc<Mutex<Vec<Message>>>,
     /// What came of its handshakes: whether one was whole or taken up again, or why there was none.
     pub(super) shaken: Arc<Mutex<Vec<Shaken>>>,
+    /// The certificates that it was shown.
+    pub(super) shown: Arc<Mutex<Vec<CertificateDer<'static>>>>,
     _accepting: AbortOnDropHandle<()>,
 }
 
@@ -164,10 +167,25 @@ impl SecureUpstream {
         identity: &Identity,
         script: impl Fn(&Message) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::with(identity, WebPkiClientVerifier::no_client_auth(), script).await
+    }
+
+    /// One that lets nobody in without a certificate of an authority.
+    pub(super) async fn asking(identity: &Identity, authority: &Authority) -> Self {
+        let (roots, provider) = (Arc::new(authority.roots()), Arc::new(aws_lc_rs::default_provider()));
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build().unwrap();
+        Self::with(identity, verifier, |_| ok("one")).await
+    }
+
+    async fn with(
+        identity: &Identity,
+        verifier: Arc<dyn ClientCertVerifier>,
+        script: impl Fn(&Message) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_single_cert(vec![identity.certificate.clone()], identity.key_der())
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
@@ -175,15 +193,23 @@ impl SecureUpstream {
         let address = listener.local_addr().unwrap();
         let (seen, shaken): (Arc<Mutex<Vec<Message>>>, Arc<Mutex<Vec<_>>>) = Default::default();
         let (script, keep, told) = (Arc::new(script) as Script, Arc::clone(&seen), Arc::clone(&shaken));
+        let shown: Arc<Mutex<Vec<_>>> = Arc::default();
+        let keep_shown = Arc::clone(&shown);
         let accepting = tokio::spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, script) = (acceptor.clone(), Arc::clone(&script));
-                let (seen, told) = (Arc::clone(&keep), Arc::clone(&told));
+                let (seen, told, shown) = (Arc::clone(&keep), Arc::clone(&told), Arc::clone(&keep_shown));
                 open.spawn(async move {
                     match acceptor.accept(stream).await {
                         Ok(stream) => {
-                            told.lock().unwrap().push(Ok(stream.get_ref().1.handshake_kind()));
+                            let connection = stream.get_ref().1;
+                            told.lock().unwrap().push(Ok(connection.handshake_kind()));
+                            let certificates = connection.peer_certificates().unwrap_or_default();
+                            shown
+                                .lock()
+                                .unwrap()
+                                .extend(certificates.first().map(|c| c.clone().into_owned()));
                             converse(Wire::new(stream), script, seen, Arc::default()).await;
                         }
                         Err(error) => told.lock().unwrap().push(Err(error.to_string())),
@@ -191,7 +217,7 @@ impl SecureUpstream {
                 });
             }
         });
-        Self { address, seen, shaken, _accepting: AbortOnDropHandle::new(accepting) }
+        Self { address, seen, shaken, shown, _accepting: AbortOnDropHandle::new(accepting) }
     }
 }
 

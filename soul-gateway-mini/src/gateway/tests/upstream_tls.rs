@@ -146,10 +146,66 @@ async fn websockets_go_on_through_tls() {
 }
 
 #[tokio::test]
-async fn a_gateway_does_not_start_by_authorities_it_cannot_read() {
-    let files = Files::new();
-    let empty = GatewayConfig { upstream_ca: Some(files.write("empty.pem", "")), ..config() };
-    let source = GatewaySource::Admins(vec!["http://127.0.0.1:1".parse().unwrap()]);
-    let error = Gateway::start(empty, source).await.unwrap_err().to_string();
-    assert!(error.contains("empty.pem` (`--upstream-ca`) holds no certificate"), "{error}");
+async fn an_upstream_that_asks_who_calls_is_shown_the_certificate_in_the_file_and_the_renewed_one() {
+    let (authority, gateways, files) = (Authority::new(), Authority::new(), Files::new());
+    let upstream = SecureUpstream::asking(&authority.issue(&["127.0.0.1"]), &gateways).await;
+    let data = spoken("https://", upstream.address, 3000);
+    let nameless = Running::with(believing(&files, &authority), &data).await;
+    assert_eq!(get(nameless.address(), "/http/x").await.status(), 502, "without one");
+
+    let own = gateways.issue(&["gateway.internal"]);
+    let (certificate, key) = files.identity("own", &own);
+    let known = GatewayConfig {
+        upstream_certificate: Some(certificate),
+        upstream_key: Some(key),
+        pool_max_idle: 0,
+        ..believing(&files, &authority)
+    };
+    let running = Running::with(known.clone(), &data).await;
+    for _ in 0..2 {
+        assert_eq!(get(running.address(), "/http/x").await.text(), "one");
+    }
+    let shown = || upstream.shown.lock().unwrap().last().cloned();
+    assert_eq!(shown(), Some(own.certificate));
+
+    let new = gateways.issue(&["gateway.internal"]);
+    files.identity("own", &new);
+    running.gateway.reload(&known).unwrap();
+    assert_eq!(get(running.address(), "/http/x").await.text(), "one");
+    assert_eq!(shown(), Some(new.certificate));
+
+    // What cannot be used changes nothing.
+    files.write("own.key", "no key");
+    let refused = running.gateway.reload(&known).unwrap_err().to_string();
+    assert!(refused.contains("own.key` (`--upstream-key`)"), "{refused}");
+    assert_eq!(get(running.address(), "/http/x").await.text(), "one");
+}
+
+#[tokio::test]
+async fn a_gateway_does_not_start_by_files_for_upstreams_that_it_cannot_use() {
+    let (authority, files) = (Authority::new(), Files::new());
+    let (certificate, key) = files.identity("own", &authority.issue(&["a"]));
+    let (_, other) = files.identity("other", &authority.issue(&["b"]));
+    let with = |ca, certificate, key| GatewayConfig {
+        upstream_ca: ca,
+        upstream_certificate: certificate,
+        upstream_key: key,
+        ..config()
+    };
+    let empty = files.write("empty.pem", "");
+    for (config, said) in [
+        (with(Some(empty.clone()), None, None), "empty.pem` (`--upstream-ca`) holds no certificate"),
+        (with(Some("/nowhere/ca.pem".into()), None, None), "read `/nowhere/ca.pem` (`--upstream-ca`)"),
+        (
+            with(None, Some(empty), Some(key.clone())),
+            "empty.pem` (`--upstream-certificate`) holds no certificate",
+        ),
+        (with(None, Some(certificate.clone()), Some(other)), "other.key` (`--upstream-key`) is not that of"),
+        (with(None, Some(certificate), None), "`upstream_certificate` and `upstream_key` go together"),
+        (with(None, None, Some(key)), "`upstream_certificate` and `upstream_key` go together"),
+    ] {
+        let source = GatewaySource::Admins(vec!["http://127.0.0.1:1".parse().unwrap()]);
+        let error = Gateway::start(config, source).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
 }
