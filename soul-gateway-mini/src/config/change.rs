@@ -60,6 +60,7 @@ pub(super) const LIVE: &[&str] = &[
     "upstream-queue",
     "upstream-queue-timeout",
     "upstream-tls-insecure",
+    "via",
 ];
 
 impl Settings {
@@ -125,6 +126,7 @@ mod tests {
             "upstream-ca",
             "upstream-certificate",
             "upstream-key",
+            "via",
             "api-token",
             "api-token-file",
         ];

@@ -50,6 +50,10 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_FORWARDED", value_name = "append|replace|off")]
     pub(super) forwarded: Option<Choice<Forwarded>>,
 
+    /// What the gateway is called in `Via`, which it then adds to requests, as RFC 9110 has it; nginx behind it stops compressing for that
+    #[arg(long, global = true, env = "SOUL_VIA", value_name = "NAME")]
+    pub(super) via: Option<String>,
+
     /// What is cut off a path: `auto` what a `context_path` rule says, else the first segment; or either alone
     #[arg(
         long,
@@ -325,6 +329,7 @@ impl Area for GatewaySettings {
         sync_backoff_max => config.sync.backoff_max,
     } optional {
         tls_client_ca => config.tls_client_ca,
+        via => config.via,
         upstream_ca => config.upstream_ca,
         upstream_certificate => config.upstream_certificate,
         upstream_key => config.upstream_key,

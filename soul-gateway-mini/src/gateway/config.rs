@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use soul_client::balance::{BudgetSettings, Choice, OutlierDetector, SetSettings};
 
 pub use super::choices::{ErrorStatus, Forwarded, HostHeader, UnknownChoice, UpstreamLimit};
-use super::{context::PathPrefix, proxied::Network};
+use super::{context::PathPrefix, forward::hops, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
     sync::SyncConfig,
@@ -197,6 +197,8 @@ pub struct GatewayConfig {
     pub host_header: HostHeader,
     /// What is done about `X-Forwarded-For`, `-Proto` and `-Host`.
     pub forwarded: Forwarded,
+    /// What the gateway is called in `Via`, which it then adds to requests: a name, or `host:port`. `None` adds nothing.
+    pub via: Option<String>,
     /// Which part of a path is cut off before it goes to its service.
     pub path_prefix: PathPrefix,
     /// Whose address `ip` and `host` conditions see.
@@ -255,6 +257,7 @@ impl Default for GatewayConfig {
             error_status: ErrorStatus::default(),
             host_header: HostHeader::default(),
             forwarded: Forwarded::default(),
+            via: None,
             path_prefix: PathPrefix::default(),
             caller_address: AddressResolver::default(),
             upstream_choice: Choice::default(),
@@ -346,6 +349,9 @@ impl GatewayConfig {
         }
         if self.upstream_certificate.is_some() != self.upstream_key.is_some() {
             found.push("`upstream_certificate` and `upstream_key` go together, give both or none".to_owned());
+        }
+        if let Some(name) = self.via.as_deref().filter(|name| !hops::is_name(name)) {
+            found.push(format!("`via` is `{name}`, give a name such as `gateway` or `shop.example:80`"));
         }
         if self.panic_threshold > 100 {
             found.push(format!("`panic_threshold` is {}, the most is 100 percent", self.panic_threshold));

@@ -168,6 +168,9 @@ impl Requests {
         let Some(snapshot) = snapshot else { return Err(Refusal::NotReady) };
         let (caller, came) = (record.caller(), record.came());
         let said = accept(head)?;
+        if forward::hops::left(head) == Some(0) {
+            return respond::as_the_last_hop(&head.method);
+        }
         let behind = proxied::behind(&self.trusted_proxies, caller.peer.address(), &head.headers);
         let behind = behind.map(Peer::new);
         let peer = behind.as_ref().unwrap_or(&caller.peer);

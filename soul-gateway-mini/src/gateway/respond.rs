@@ -4,7 +4,7 @@ use std::{fmt, io, net::IpAddr};
 
 use bytes::Bytes;
 use http::{
-    HeaderValue, Response, StatusCode, Uri,
+    HeaderValue, Method, Response, StatusCode, Uri,
     header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER},
     request,
 };
@@ -160,6 +160,15 @@ impl Drop for Record<'_> {
         if !self.told {
             self.tell(CALLER_GONE);
         }
+    }
+}
+
+/// The answer to a request that may go no further (RFC 9110, section 7.6.2): there is somebody here, and no more is told. What
+/// a request looks like on its way is not shown to callers.
+pub(super) fn as_the_last_hop(method: &Method) -> Result<Response<AnswerBody>, Refusal> {
+    match *method {
+        Method::OPTIONS => Ok(Response::new(AnswerBody::whole(Bytes::new()))),
+        _ => Err(Refusal::NotServed("`TRACE` for the gateway itself")),
     }
 }
 

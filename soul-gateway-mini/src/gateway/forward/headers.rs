@@ -5,7 +5,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
-    header::{CONNECTION, UPGRADE},
+    header::{CONNECTION, MAX_FORWARDS, UPGRADE, VIA},
 };
 
 use super::super::config::{Forwarded, HostHeader};
@@ -189,6 +189,10 @@ pub(super) struct Asked<'a> {
     pub(super) forwarded: Forwarded,
     /// Whether the caller speaks TLS.
     pub(super) secure: bool,
+    /// How many more hops the request may go behind this one, if it counts them.
+    pub(super) hops: Option<u64>,
+    /// What the gateway adds to `Via`.
+    pub(super) via: Option<&'a HeaderValue>,
     pub(super) host_header: HostHeader,
 }
 
@@ -220,13 +224,19 @@ impl Asked<'_> {
         }
         self.tell_body(out);
         self.tell_caller(out, &named);
+        if let Some(hops) = self.hops {
+            decimal_line(out, MAX_FORWARDS.as_str(), hops);
+        }
+        if let Some(via) = self.via {
+            line(out, VIA.as_str(), via.as_bytes());
+        }
         out.extend_from_slice(b"\r\n");
     }
 
     /// Whether a header is left out, or written elsewhere.
     pub(super) fn ends_here(&self, name: &HeaderName) -> bool {
         match Role::of(name) {
-            Role::Plain => false,
+            Role::Plain => self.hops.is_some() && *name == MAX_FORWARDS,
             Role::Expect => self.body == Announced::Nothing,
             Role::ForwardedFor => self.forwarded != Forwarded::Off,
             Role::ForwardedHost | Role::ForwardedProto => self.forwarded == Forwarded::Replace,
@@ -350,6 +360,8 @@ mod tests {
             upgrade: case.upgrade.as_ref(),
             forwarded: case.forwarded,
             secure: case.secure,
+            hops: None,
+            via: None,
             host_header: case.host_header,
         };
         let mut out = Vec::new();

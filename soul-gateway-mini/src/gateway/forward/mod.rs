@@ -7,6 +7,7 @@ mod download;
 mod exchange;
 mod framing;
 mod headers;
+pub(super) mod hops;
 mod http2;
 mod interim;
 mod link;
@@ -42,6 +43,7 @@ use client::{ConnectError, Fresh, Lease};
 use download::Downloading;
 use exchange::{SendError, Times, exchange};
 use headers::{Announced, Asked};
+use hops::Via;
 use interim::Listener;
 use pool::Limits;
 use send::{Elsewhere, Failure};
@@ -79,6 +81,7 @@ pub(super) struct Forwarder {
     least_upload: u64,
     host_header: HostHeader,
     forwarded: Forwarded,
+    via: Option<Via>,
     max_body: u64,
     tunnel_idle: Duration,
     room: RoomSettings,
@@ -97,6 +100,7 @@ impl Forwarder {
             least_upload: config.least_upload(),
             host_header: config.host_header,
             forwarded: config.forwarded,
+            via: config.via.as_deref().and_then(Via::new),
             max_body: config.max_body(),
             tunnel_idle: config.tunnel_idle_timeout,
             room: RoomSettings {
@@ -286,6 +290,8 @@ impl<'r> Sending<'r> {
             upgrade: self.upgrade.as_ref().map(|(protocol, _)| *protocol),
             forwarded: self.forwarder.forwarded,
             secure: self.caller.secure,
+            hops: hops::left(self.head).map(|hops| hops.saturating_sub(1)),
+            via: self.forwarder.via.as_ref().map(|via| via.of(self.head.version)),
             host_header: self.forwarder.host_header,
         }
     }

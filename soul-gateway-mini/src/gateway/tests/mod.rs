@@ -16,6 +16,7 @@ mod leaving;
 mod life;
 mod limits;
 mod load;
+mod manners;
 mod peers;
 mod probing;
 mod proxies;

@@ -2,7 +2,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Uri,
-    header::{CONTENT_LENGTH, TE},
+    header::{CONTENT_LENGTH, MAX_FORWARDS, TE, VIA},
     uri::Scheme,
 };
 
@@ -54,6 +54,12 @@ impl Asked<'_> {
             headers.insert(CONTENT_LENGTH, length.into());
         }
         self.tell_caller_in(&mut headers);
+        if let Some(hops) = self.hops {
+            headers.insert(MAX_FORWARDS, hops.into());
+        }
+        if let Some(via) = self.via {
+            headers.append(VIA, via.clone());
+        }
         headers
     }
 
