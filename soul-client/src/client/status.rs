@@ -174,8 +174,10 @@ impl Status {
         let all = self.settled.iter().map(Vec::len).max().unwrap_or(0);
         let left = |lane: &Vec<bool>| lane.iter().filter(|&&settled| !settled).count();
         let left = self.settled.iter().map(left).max().unwrap_or(0);
-        let error =
-            Error::new(Kind::Timeout, format!("register within {limit:?}: {left} of {all} routes are left"));
+        let error = Error::new(
+            Kind::Timeout,
+            format!("register within {limit:?}: {left} of {all} messages are left"),
+        );
         match self.admins.iter().rev().find_map(|admin| admin.last_error.clone()) {
             Some(cause) => error.with_source(cause),
             None => error,

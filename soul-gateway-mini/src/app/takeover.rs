@@ -4,38 +4,24 @@
 //! not others at the same address: connections that wait in them wait on for whoever accepts next. Once it serves, it says so; then the
 //! other ends as at SIGTERM, and this one listens at the file. Until then the other serves on, and if this one ends
 //! before, that is all there was to it. One at a time takes over: of two that start together, the second takes over from
-//! the first, so that in the end one is left.
-//!
-//! | who | says | with |
-//! |---|---|---|
-//! | the old | `1`, the version of what follows; or `n` and nothing more, to another user than its own and root | |
-//! | the old | `r` for each socket for requests, `s` for the one for status | the socket |
-//! | the old | `.` | |
-//! | the new | `R`, it is ready | |
+//! the first, so that in the end one is left. What they say to each other is in `wire`.
+
+mod wire;
 
 use std::{
     fs,
-    io::{self, IoSlice, IoSliceMut, Read as _, Write as _},
-    mem::MaybeUninit,
-    net::TcpListener,
-    os::{
-        fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::{
-            fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
-            net,
-        },
+    io::{self, Write as _},
+    os::unix::{
+        fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _},
+        net,
     },
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use rustix::{
-    cmsg_space,
     fs::{FlockOperation, flock},
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags, recvmsg, sendmsg,
-    },
+    net::{SendFlags, send},
     process::geteuid,
 };
 use tokio::{
@@ -46,13 +32,6 @@ use tokio::{
 use tracing::{info, warn};
 
 use crate::gateway::Sockets;
-
-const VERSION: u8 = b'1';
-const NO: u8 = b'n';
-const REQUESTS: u8 = b'r';
-const STATUS: u8 = b's';
-const END: u8 = b'.';
-const READY: u8 = b'R';
 
 /// How long either side waits for the other to say what it has ready.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -115,13 +94,13 @@ pub(super) async fn ask(path: &Path) -> io::Result<Option<(Sockets, Predecessor)
         Err(error) => return Err(error),
     };
     if !is_trusted(uid(&stream)?) {
-        return Err(stranger());
+        return Err(wire::stranger());
     }
     let stream = stream.into_std()?;
     spawn_blocking(move || {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let sockets = receive(&stream).map_err(|error| match error.kind() {
+        let sockets = wire::receive(&stream).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
             io::ErrorKind::UnexpectedEof => ended(),
             _ => error,
@@ -148,7 +127,7 @@ impl Predecessor {
     /// # Errors
     /// When it has ended already.
     pub(super) fn relieve(mut self) -> io::Result<()> {
-        self.0.write_all(&[READY])
+        self.0.write_all(&[wire::READY])
     }
 }
 
@@ -236,27 +215,16 @@ async fn relieved_by(stream: UnixStream, sockets: Sockets) -> io::Result<()> {
     let stream = spawn_blocking(move || {
         stream.set_nonblocking(false)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        send(&stream, &sockets)?;
+        wire::send(&stream, &sockets)?;
         stream.set_nonblocking(true)?;
         Ok::<_, io::Error>(stream)
     })
     .await
     .map_err(io::Error::other)??;
     match UnixStream::from_std(stream)?.read_u8().await? {
-        READY => Ok(()),
-        other => Err(unexpected(other)),
+        wire::READY => Ok(()),
+        other => Err(wire::unexpected(other)),
     }
-}
-
-fn send(stream: &net::UnixStream, sockets: &Sockets) -> io::Result<()> {
-    say(stream, VERSION, None)?;
-    for socket in &sockets.requests {
-        say(stream, REQUESTS, Some(socket.as_fd()))?;
-    }
-    if let Some(socket) = &sockets.status {
-        say(stream, STATUS, Some(socket.as_fd()))?;
-    }
-    say(stream, END, None)
 }
 
 fn refuse_strangers(stream: &UnixStream) -> io::Result<()> {
@@ -265,77 +233,14 @@ fn refuse_strangers(stream: &UnixStream) -> io::Result<()> {
         return Ok(());
     }
     // A new connection has room for a byte.
-    rustix::net::send(stream, &[NO], SendFlags::NOSIGNAL)?;
+    send(stream, &[wire::NO], SendFlags::NOSIGNAL)?;
     Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it runs as user {uid}")))
-}
-
-/// Sends a byte, and a socket along with it.
-fn say(stream: &net::UnixStream, what: u8, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut along = SendAncillaryBuffer::new(&mut space);
-    let sockets = socket.map(|socket| [socket]);
-    if let Some(sockets) = &sockets
-        && !along.push(SendAncillaryMessage::ScmRights(sockets))
-    {
-        return Err(io::ErrorKind::OutOfMemory.into());
-    }
-    sendmsg(stream, &[IoSlice::new(&[what])], &mut along, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-fn receive(mut stream: &net::UnixStream) -> io::Result<Sockets> {
-    let mut version = [0];
-    stream.read_exact(&mut version)?;
-    match version[0] {
-        VERSION => {}
-        NO => return Err(stranger()),
-        other => return Err(unexpected(other)),
-    }
-    let mut sockets = Sockets { shared: true, ..Sockets::default() };
-    loop {
-        match hear(stream)? {
-            (REQUESTS, Some(socket)) => sockets.requests.push(socket),
-            (STATUS, Some(socket)) => sockets.status = Some(socket),
-            (END, None) => return Ok(sockets),
-            (other, _) => return Err(unexpected(other)),
-        }
-    }
-}
-
-/// Receives a byte, and the socket that came with it. One byte at a time, so that it is clear which came with which.
-fn hear(stream: &net::UnixStream) -> io::Result<(u8, Option<TcpListener>)> {
-    let mut what = [0];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut along = RecvAncillaryBuffer::new(&mut space);
-    let came = recvmsg(stream, &mut [IoSliceMut::new(&mut what)], &mut along, flags())?;
-    if came.bytes == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let sockets = along.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(sockets) => Some(sockets),
-        _ => None,
-    });
-    let socket: Option<OwnedFd> = sockets.flatten().last();
-    Ok((what[0], socket.map(TcpListener::from)))
-}
-
-/// The sockets are not for programs that this one may start.
-fn flags() -> RecvFlags {
-    #[cfg(target_os = "linux")]
-    return RecvFlags::CMSG_CLOEXEC;
-    #[cfg(not(target_os = "linux"))]
-    RecvFlags::empty()
 }
 
 /// It would be replaced, and may be somebody's work.
 fn no_socket() -> io::Error {
     let kind = io::ErrorKind::AlreadyExists;
     io::Error::new(kind, "something that is no socket is there; name a file of its own, or remove this one")
-}
-
-fn stranger() -> io::Error {
-    let said = "who listens there runs as another user; run this one as that user, or name a file of its own";
-    io::Error::new(io::ErrorKind::PermissionDenied, said)
 }
 
 fn silent() -> io::Error {
@@ -347,11 +252,6 @@ fn silent() -> io::Error {
 fn ended() -> io::Error {
     let said = "who listens there ended before it gave its ports; start again";
     io::Error::new(io::ErrorKind::UnexpectedEof, said)
-}
-
-fn unexpected(byte: u8) -> io::Error {
-    let said = format!("the other gateway said {byte:#04x}, which this version does not understand");
-    io::Error::new(io::ErrorKind::InvalidData, said)
 }
 
 #[cfg(test)]
@@ -401,14 +301,5 @@ mod tests {
         let own = geteuid().as_raw();
         assert!(is_trusted(own) && is_trusted(0));
         assert!(!is_trusted(own + 1));
-    }
-
-    #[test]
-    fn a_refusal_says_what_to_do() {
-        let (near, mut far) = net::UnixStream::pair().unwrap();
-        far.write_all(&[NO]).unwrap();
-        let refused = receive(&near).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-        assert!(refused.to_string().contains("run this one as that user"), "{refused}");
     }
 }

@@ -89,17 +89,17 @@ pub(super) struct Lane {
 struct Serving {
     snapshot: CachedSnapshot,
     requests: Cache<Arc<ArcSwap<Requests>>, Arc<Requests>>,
-    held: Arc<Held>,
+    held: Arc<InUse>,
 }
 
 /// A snapshot and settings that requests of one lane hold on to: counting them in and out touches memory of this lane
 /// only.
-pub(super) struct Held {
+pub(super) struct InUse {
     snapshot: Option<Arc<Snapshot>>,
     requests: Arc<Requests>,
 }
 
-impl Held {
+impl InUse {
     /// The configuration to serve by; `None` before the first.
     pub(super) fn snapshot(&self) -> Option<&Snapshot> {
         self.snapshot.as_deref()
@@ -124,7 +124,7 @@ impl Lane {
         lines: Lines,
         share: Share,
     ) -> Self {
-        let held = Arc::new(Held { snapshot: None, requests: requests.load_full() });
+        let held = Arc::new(InUse { snapshot: None, requests: requests.load_full() });
         let requests = Cache::new(Arc::clone(requests));
         let lane = Self {
             client: Arc::new(client),
@@ -180,7 +180,7 @@ impl Lane {
     }
 
     /// Configuration and settings to serve by, from now to the end of one request.
-    pub(super) fn held(&self) -> Arc<Held> {
+    pub(super) fn held(&self) -> Arc<InUse> {
         // Nobody else ever wants it: the lock is there because the compiler cannot know.
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let Serving { snapshot, requests, held } = &mut *serving;
@@ -189,7 +189,7 @@ impl Lane {
             if !Arc::ptr_eq(&held.requests, requests) {
                 self.keep_to(requests);
             }
-            *held = Arc::new(Held { snapshot: snapshot.cloned(), requests: Arc::clone(requests) });
+            *held = Arc::new(InUse { snapshot: snapshot.cloned(), requests: Arc::clone(requests) });
         }
         Arc::clone(held)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use soul_client::wire::soul::ConfigGroup;
+use soul_client::wire::soul::{ConfigGroup, answer::BadAnswer};
 
 use super::RequestError;
 
@@ -66,22 +66,9 @@ pub enum AnswerError {
         /// The beginning of the body.
         body: String,
     },
-    /// Not the JSON of an admin, for example a login page.
-    #[error("it is not an admin's, it begins with `{body}`")]
-    NotAnAdmin {
-        /// The beginning of the body.
-        body: String,
-        /// What the reader stumbled over.
-        source: serde_json::Error,
-    },
-    /// The admin reports an error of its own.
-    #[error("it has code {code} and says `{message}`")]
-    Refused {
-        /// The admin's code; 200 would be success.
-        code: String,
-        /// The admin's words.
-        message: String,
-    },
+    /// It carries nothing.
+    #[error(transparent)]
+    Bad(#[from] BadAnswer),
     /// A group that was asked for is absent, or has no list or no checksum.
     #[error("group `{0}` is missing or incomplete")]
     Incomplete(ConfigGroup),

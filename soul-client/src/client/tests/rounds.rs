@@ -254,7 +254,7 @@ async fn deadline_names_the_cause_and_registering_goes_on() {
     let client = start(one_admin(), &transport);
     let error = client.registered_within(5 * SECOND).await.unwrap_err();
     assert!(error.is_timeout(), "{error:?}");
-    assert_eq!(error.chain(), "register within 5s: 4 of 4 routes are left: scripted");
+    assert_eq!(error.chain(), "register within 5s: 4 of 4 messages are left: scripted");
     transport.play(accept);
     client.registered_within(60 * SECOND).await.unwrap();
 }

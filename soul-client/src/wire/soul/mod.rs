@@ -1,5 +1,6 @@
 //! The bodies and paths of Soul, Feb-2021 and 2.3.0.
 
+pub mod answer;
 mod data;
 mod handle;
 mod md5;

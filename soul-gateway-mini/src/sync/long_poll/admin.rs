@@ -3,7 +3,7 @@
 use std::{mem, time::Duration};
 
 use bytes::Bytes;
-use soul_client::wire::soul::ConfigGroup;
+use soul_client::wire::soul::{ConfigGroup, answer::beginning};
 use tokio::task;
 use url::{Url, form_urlencoded};
 
@@ -87,7 +87,7 @@ impl AdminApi {
         let failed = |source| SyncError::Request { attempt, admin: self.name.clone(), source };
         let Answered { status, body } = self.http.exchange(request).await.map_err(failed)?;
         if status != ::http::StatusCode::OK {
-            let error = AnswerError::Status { status: status.as_u16(), body: answer::beginning(&body) };
+            let error = AnswerError::Status { status: status.as_u16(), body: beginning(&body) };
             return Err(self.answered(attempt, error));
         }
         Ok(body)

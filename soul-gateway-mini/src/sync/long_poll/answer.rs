@@ -7,7 +7,10 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use soul_client::wire::{
     gson,
-    soul::{ConfigGroup, MetaData, RuleData, SelectorData},
+    soul::{
+        ConfigGroup, MetaData, RuleData, SelectorData,
+        answer::{AnsweredGroup, WholeGroup, payload},
+    },
 };
 
 use crate::{
@@ -31,25 +34,6 @@ pub(super) struct Fetched {
     pub(super) learned: Learned,
 }
 
-#[derive(Deserialize)]
-struct Envelope<D> {
-    code: Value,
-    #[serde(default)]
-    message: Value,
-    data: Option<D>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawGroup<'a> {
-    #[serde(default)]
-    md5: Option<String>,
-    #[serde(default)]
-    last_modify_time: Value,
-    #[serde(borrow, default)]
-    data: Option<Vec<Entry<'a>>>,
-}
-
 /// The text of one entry. There may be many, so reading can be interrupted before each.
 struct Entry<'a>(&'a RawValue);
 
@@ -68,15 +52,14 @@ pub(super) fn fetched(
     wanted: &[ConfigGroup],
     known: &mut Known,
 ) -> Result<Vec<Fetched>, AnswerError> {
-    let mut groups: HashMap<&str, RawGroup<'_>> = payload(body)?.unwrap_or_default();
+    let mut groups: HashMap<&str, AnsweredGroup<Entry<'_>>> = payload(body)?.unwrap_or_default();
     wanted
         .iter()
         .map(|&group| {
-            let raw = groups.remove(group.as_str()).ok_or(AnswerError::Incomplete(group))?;
-            let (Some(md5), Some(entries)) = (raw.md5.filter(|m| !m.is_empty()), raw.data) else {
-                return Err(AnswerError::Incomplete(group));
-            };
-            let echo = Echo { md5, last_modify_time: number_text(&raw.last_modify_time) };
+            let whole = groups.remove(group.as_str()).and_then(AnsweredGroup::whole);
+            let WholeGroup { md5, last_modify_time, entries } =
+                whole.ok_or(AnswerError::Incomplete(group))?;
+            let echo = Echo { md5, last_modify_time };
             Ok(Fetched { group, echo, learned: learned(group, &entries, known) })
         })
         .collect()
@@ -87,50 +70,6 @@ pub(super) fn changed(body: &[u8]) -> Result<Vec<ConfigGroup>, AnswerError> {
     let names: Vec<String> = payload(body)?.unwrap_or_default();
     // Each once, however often it is named.
     Ok(ConfigGroup::ALL.into_iter().filter(|group| names.iter().any(|name| name == group.as_str())).collect())
-}
-
-/// The beginning of a body, fit for one line of a log.
-pub(super) fn beginning(body: &[u8]) -> String {
-    const SHOWN: usize = 80;
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// What an answer carries, read at once: it may be long.
-fn payload<'b, D: Deserialize<'b>>(body: &'b [u8]) -> Result<Option<D>, AnswerError> {
-    match serde_json::from_slice::<Envelope<D>>(body) {
-        Ok(envelope) if envelope.is_good() => Ok(envelope.data),
-        // What is in it is of no interest if the admin says that something is wrong.
-        _ => {
-            let envelope: Envelope<&RawValue> =
-                serde_json::from_slice(body).map_err(|e| not_an_admin(body, e))?;
-            if !envelope.is_good() {
-                let message = envelope.message.as_str().unwrap_or_default().to_owned();
-                return Err(AnswerError::Refused { code: number_text(&envelope.code), message });
-            }
-            let data = envelope.data.map_or("null", RawValue::get);
-            serde_json::from_str(data).map_err(|e| not_an_admin(body, e))
-        }
-    }
-}
-
-impl<D> Envelope<D> {
-    fn is_good(&self) -> bool {
-        number_text(&self.code) == "200"
-    }
-}
-
-fn not_an_admin(body: &[u8], source: serde_json::Error) -> AnswerError {
-    AnswerError::NotAnAdmin { body: beginning(body), source }
-}
-
-/// A number, or a string that stands for one.
-fn number_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.trim().to_owned(),
-        Value::Null => "0".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 fn learned(group: ConfigGroup, entries: &[Entry<'_>], known: &mut Known) -> Learned {
@@ -218,6 +157,8 @@ fn label(entry: &RawValue, place: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use soul_client::wire::soul::answer::BadAnswer;
+
     use super::*;
 
     const FETCHED: &str = r#"{"code":200,"message":"success","new":1,"data":{
@@ -273,11 +214,11 @@ mod tests {
         assert!(login.to_string().contains("<html><body> please log in"), "{login}");
         assert!(matches!(
             fetched(b"", &[ConfigGroup::Rule], &mut Known::default()),
-            Err(AnswerError::NotAnAdmin { .. })
+            Err(AnswerError::Bad(BadAnswer::NotAnAdmin { .. }))
         ));
         assert!(matches!(
             fetched(b"[]", &[ConfigGroup::Rule], &mut Known::default()),
-            Err(AnswerError::NotAnAdmin { .. })
+            Err(AnswerError::Bad(BadAnswer::NotAnAdmin { .. }))
         ));
         let busy = br#"{"code":500,"message":"The system is busy, please try again later","data":null}"#;
         let refused = fetched(busy, &[ConfigGroup::Rule], &mut Known::default()).unwrap_err();
@@ -309,6 +250,6 @@ mod tests {
         assert_eq!(changed(some).unwrap(), [ConfigGroup::Plugin, ConfigGroup::Selector]);
         assert_eq!(changed(br#"{"code":200,"message":"success","data":[]}"#).unwrap(), []);
         let invalid = br#"{"code":500,"message":"group param invalid:,0","data":null}"#;
-        assert!(matches!(changed(invalid), Err(AnswerError::Refused { .. })));
+        assert!(matches!(changed(invalid), Err(AnswerError::Bad(BadAnswer::Refused { .. }))));
     }
 }

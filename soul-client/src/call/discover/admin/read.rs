@@ -12,21 +12,39 @@ use crate::{
     call::{DiscoverError, discover::Listed},
     wire::{
         gson,
-        soul::{ConfigGroup, DivideUpstream, SelectorData},
+        soul::{
+            ConfigGroup, DivideUpstream, SelectorData,
+            answer::{AnsweredGroup, BadAnswer, WholeGroup, payload},
+        },
     },
 };
 
 /// Why an answer says nothing.
 #[derive(Debug)]
-pub(super) struct Unread(String);
+pub(super) enum Unread {
+    Bad(BadAnswer),
+    Lacks(&'static str),
+}
 
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Bad(bad) => write!(f, "read its answer: {bad}"),
+            Self::Lacks(group) => {
+                write!(f, "its answer lacks the group `{group}`, or the list or checksum of it")
+            }
+        }
     }
 }
 
-impl std::error::Error for Unread {}
+impl std::error::Error for Unread {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Bad(bad) => bad.source(),
+            Self::Lacks(_) => None,
+        }
+    }
+}
 
 /// What was fetched: the checksum of each group, and those groups that tell of upstreams.
 #[derive(Debug, Default)]
@@ -82,38 +100,14 @@ impl Selectors {
     }
 }
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    code: Value,
-    #[serde(default)]
-    message: Value,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Group<'a> {
-    #[serde(default)]
-    md5: Option<String>,
-    #[serde(borrow, default)]
-    data: Option<Vec<&'a RawValue>>,
-}
-
 /// Reads an answer to a fetch of these groups.
 pub(super) fn fetched(body: &[u8], wanted: &[&'static str], namespace: &str) -> Result<Fetched, Unread> {
-    let data = payload(body)?.map_or("null", RawValue::get);
-    let groups: Option<HashMap<&str, Group<'_>>> =
-        serde_json::from_str(data).map_err(|e| strange(body, &e))?;
+    let groups: Option<HashMap<&str, AnsweredGroup<&RawValue>>> = payload(body).map_err(Unread::Bad)?;
     let mut groups = groups.unwrap_or_default();
     let mut fetched = Fetched::default();
     for &name in wanted {
-        let group = groups.remove(name);
-        let whole = group.and_then(|group| Some((group.md5.filter(|md5| !md5.is_empty())?, group.data?)));
-        let Some((md5, entries)) = whole else {
-            return Err(Unread(format!(
-                "its answer lacks the group `{name}`, or the list or checksum of it"
-            )));
-        };
+        let whole = groups.remove(name).and_then(AnsweredGroup::whole);
+        let WholeGroup { md5, entries, .. } = whole.ok_or(Unread::Lacks(name))?;
         fetched.checksums.insert(name, md5);
         if name == ConfigGroup::Selector.as_str() {
             fetched.selectors = Some(selectors(&entries, namespace));
@@ -126,28 +120,8 @@ pub(super) fn fetched(body: &[u8], wanted: &[&'static str], namespace: &str) -> 
 
 /// Reads an answer to a poll: which of the known groups it names.
 pub(super) fn changed(body: &[u8], known: &[&'static str]) -> Result<Vec<&'static str>, Unread> {
-    let data = payload(body)?.map_or("null", RawValue::get);
-    let names: Option<Vec<String>> = serde_json::from_str(data).map_err(|e| strange(body, &e))?;
-    let names = names.unwrap_or_default();
+    let names: Vec<String> = payload(body).map_err(Unread::Bad)?.unwrap_or_default();
     Ok(known.iter().copied().filter(|group| names.iter().any(|name| name == group)).collect())
-}
-
-fn payload(body: &[u8]) -> Result<Option<&RawValue>, Unread> {
-    let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|e| strange(body, &e))?;
-    let code = number(&envelope.code);
-    if code == Some(200) {
-        return Ok(envelope.data);
-    }
-    let message = envelope.message.as_str().unwrap_or_default();
-    Err(Unread(format!("it says code {}: `{message}`", envelope.code)))
-}
-
-fn strange(body: &[u8], error: &serde_json::Error) -> Unread {
-    let shown: String = String::from_utf8_lossy(&body[..body.len().min(80)])
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    Unread(format!("its answer `{shown}` is none of an admin: {error}"))
 }
 
 fn number(value: &Value) -> Option<i64> {
@@ -322,8 +296,8 @@ mod tests {
     #[test]
     fn what_is_no_answer_of_an_admin_says_so() {
         for (body, part) in [
-            ("<html>\nlog in", "`<html> log in` is none of an admin"),
-            (r#"{"code":500,"message":"namespaceId is null"}"#, "code 500: `namespaceId is null`"),
+            ("<html>\nlog in", "it begins with `<html> log in`"),
+            (r#"{"code":500,"message":"namespaceId is null"}"#, "code 500 and says `namespaceId is null`"),
             (r#"{"code":200,"data":{}}"#, "lacks the group `SELECTOR`"),
             (r#"{"code":200,"data":{"SELECTOR":{"md5":"","data":[]}}}"#, "lacks the group `SELECTOR`"),
             (r#"{"code":200,"data":{"SELECTOR":{"md5":"a","data":null}}}"#, "lacks the group `SELECTOR`"),
