@@ -13,7 +13,8 @@ use super::{
     CallError, CallErrorKind, CallResponse, Effective, Membership, Retry, Transport,
     config::ServiceConfig,
     context::Context,
-    execute::{self, CallOptions, Served},
+    execute::{self, Served},
+    options::CallOptions,
     over_reqwest::{Http, HttpRequest, Payload},
     uri::{ServiceUri, UriError},
 };

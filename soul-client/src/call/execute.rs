@@ -1,74 +1,19 @@
 //! One call: choose, send, record, and if need be again.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    AttemptError, CallError, CallErrorKind, CallEvent, Destination, Failed, Retry, Situation, Transport,
+    AttemptError, CallError, CallErrorKind, CallEvent, CallOptions, Destination, Failed, Retry, Situation,
+    Transport,
     clock::ENDLESS,
-    config::{Effective, ServiceConfig},
+    config::Effective,
     context::{Context, State},
     guard::guarded_call,
-    prefer::Preference,
+    left::{Left, Next},
 };
 use crate::balance::{Balancer, FastRandom, Key, Member, Outcome, Pick, PickContext, Tried};
-
-/// What one call wants to be different, and what tells it from others.
-#[derive(Clone, Debug, Default)]
-#[must_use = "options do nothing until a call has them"]
-pub struct CallOptions {
-    pub(super) key: Option<String>,
-    pub(super) preference: Preference,
-    pub(super) overrides: ServiceConfig,
-}
-
-impl CallOptions {
-    /// Nothing is different.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets what policies by key hash: calls with the same go to the same upstream.
-    pub fn hash_key(self, key: impl fmt::Display) -> Self {
-        Self { key: Some(key.to_string()), ..self }
-    }
-
-    /// Prefers upstreams whose metadata has this word as its `hint`, as long as there are any.
-    #[doc(alias = "X-SC-LB-Hint")]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        self.metadata("hint", hint)
-    }
-
-    /// Prefers upstreams whose metadata has this as their `version`, as long as there are any.
-    pub fn version(self, version: impl Into<String>) -> Self {
-        self.metadata("version", version)
-    }
-
-    /// Prefers upstreams whose metadata has this word on something, as long as there are any. Several are wanted all at once.
-    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.preference.metadata.push((key.into(), value.into()));
-        self
-    }
-
-    /// Prefers upstreams of a zone, as long as there are any.
-    pub fn zone(mut self, zone: impl Into<String>) -> Self {
-        self.preference.zone = Some(zone.into());
-        self
-    }
-
-    /// Prefers one upstream, by its address `host:port`, as long as it may be chosen: the instance that answered before.
-    #[doc(alias = "SameInstancePreference")]
-    pub fn same_instance(mut self, address: impl Into<String>) -> Self {
-        self.preference.address = Some(address.into());
-        self
-    }
-
-    /// Says settings for this call only, over those of the service. What a whole service shares, such as its policy, cannot be said here.
-    pub fn config(self, config: &ServiceConfig) -> Self {
-        Self { overrides: config.over(&self.overrides), ..self }
-    }
-}
 
 /// An answer, and how it came about.
 #[derive(Clone, Debug)]
@@ -155,13 +100,6 @@ enum Last<R> {
     Answer { response: R, retry_after: Option<Duration> },
     /// No answer.
     Error(AttemptError),
-}
-
-/// Where the next attempt goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Same,
-    Other,
 }
 
 impl<T: Transport> Call<'_, T> {
@@ -417,60 +355,5 @@ impl<R> Last<R> {
             Self::Answer { retry_after, .. } => *retry_after,
             Self::Error(_) => None,
         }
-    }
-}
-
-/// Attempts that are left: repeats at the upstream of the moment, and further upstreams.
-struct Left {
-    same: u32,
-    next: u32,
-    same_at_each: u32,
-}
-
-impl Left {
-    fn of(retry: &Retry) -> Self {
-        Self { same: retry.same, next: retry.next, same_at_each: retry.same }
-    }
-
-    fn any(&self) -> bool {
-        self.same > 0 || self.next > 0
-    }
-
-    /// Takes one: of the same upstream first, unless that is not to be asked again.
-    fn take(&mut self, same: bool) -> Option<Next> {
-        if same && self.same > 0 {
-            self.same -= 1;
-            return Some(Next::Same);
-        }
-        self.next = self.next.checked_sub(1)?;
-        self.same = self.same_at_each;
-        Some(Next::Other)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_are_the_product_of_both() {
-        for (same, next) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 3), (5, 7)] {
-            let retry = Retry { same, next, ..Retry::default() };
-            let mut left = Left::of(&retry);
-            let mut steps = Vec::new();
-            while let Some(step) = left.take(true) {
-                steps.push(step);
-            }
-            assert_eq!(steps.len() as u64 + 1, retry.most_attempts());
-            assert_eq!(steps.iter().filter(|step| **step == Next::Other).count(), next as usize);
-            assert!(!left.any());
-        }
-    }
-
-    #[test]
-    fn one_that_asks_to_be_spared_is_left() {
-        let mut left = Left::of(&Retry { same: 3, next: 1, ..Retry::default() });
-        assert!(left.take(false) == Some(Next::Other) && left.take(true) == Some(Next::Same));
-        assert!(left.take(false).is_none());
     }
 }

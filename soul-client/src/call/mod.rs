@@ -33,10 +33,12 @@ mod execute;
 mod factory;
 pub mod filter;
 mod guard;
+mod left;
 mod listen;
 mod membership;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+mod options;
 mod over_reqwest;
 mod prefer;
 mod prime;
@@ -58,11 +60,12 @@ pub use config::{
 pub use discover::{Discover, DiscoverError, Refresh};
 pub use error::{AttemptError, CallError, CallErrorKind, Failed, Situation};
 pub use event::{MemberEvent, MemberListener};
-pub use execute::{CallOptions, Served};
+pub use execute::Served;
 pub use factory::{ClientFactory, ClientFactoryBuilder};
 pub use filter::Filter;
 pub use listen::{CallEvent, CallListener};
 pub use membership::{Membership, MembershipBuilder};
+pub use options::CallOptions;
 pub use response::CallResponse;
 pub use retry::{Methods, Retry, Statuses};
 pub use status::MembershipStatus;

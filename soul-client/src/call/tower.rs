@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::{
     Answer, AttemptError, CallError, Destination, Failed, LbClient, Transport, config::HostHeader,
-    execute::CallOptions, over_reqwest::keep_host, uri::rewrite_uri,
+    options::CallOptions, over_reqwest::keep_host, uri::rewrite_uri,
 };
 
 /// Who answered a call through [`LbService`], in the extensions of the answer.

@@ -1,6 +1,7 @@
 //! What a service says about itself and about its admins.
 
 mod admin_url;
+mod admins_rule;
 mod builder;
 mod check;
 mod env;
@@ -10,6 +11,7 @@ mod resolve;
 
 use std::{path::PathBuf, time::Duration};
 
+pub use admins_rule::AdminsRule;
 pub use builder::ClientConfigBuilder;
 
 pub(crate) use admin_url::AdminUrl;
@@ -25,53 +27,6 @@ use crate::{
     secret::Secret,
     transport::Credentials,
 };
-
-/// How several admins are treated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AdminsRule {
-    /// Each registration goes to the first admin that answers; the next one is asked only if that fails
-    /// (default for Soul, and for ShenYu before 2.6).
-    ///
-    /// Admins of one Soul installation usually share their database, so telling one is telling all; the
-    /// client of 2.3.0 does the same with its `serverLists`. An answer is `success` or an admin's JSON error;
-    /// a page of some proxy is none, and the next admin is asked.
-    #[default]
-    FirstThatAnswers,
-    /// Each registration goes to every admin, each in its own time: for admins that share nothing (default for
-    /// ShenYu from 2.6 on, and for [`Dialect::Auto`]).
-    Each,
-}
-
-impl AdminsRule {
-    /// Every rule.
-    pub const ALL: [Self; 2] = [Self::FirstThatAnswers, Self::Each];
-
-    /// How the Java clients of a dialect treat several admins.
-    #[must_use]
-    pub const fn of(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Auto => Self::Each,
-            Dialect::Shenyu(version) if version.tells_every_admin() => Self::Each,
-            _ => Self::FirstThatAnswers,
-        }
-    }
-
-    /// The word for it in a setting.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FirstThatAnswers => "first",
-            Self::Each => "each",
-        }
-    }
-}
-
-impl std::fmt::Display for AdminsRule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Settings of a [`SoulClient`](crate::SoulClient), checked: made by [`ClientConfig::builder`] or
 /// [`ClientConfig::from_env`].

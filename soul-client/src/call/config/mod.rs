@@ -4,57 +4,21 @@
 //! over those for all services) they make [`Effective`] settings, in which the built-in value stands for what nobody said.
 
 mod keys;
+mod kinds;
 mod read;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-pub use self::read::{CallConfig, Ignored};
+pub use self::{
+    kinds::{Filters, HostHeader, ListSource, Source, Timeouts},
+    read::{CallConfig, Ignored},
+};
 use super::{
     BudgetSettings, Discover, Filter, Refresh,
     probe::Probing,
     retry::{Methods, Retry, Statuses},
 };
 use crate::balance::{self, OutlierDetector, SlowStart, Upstream, policy::Policy};
-
-/// Where the list of a service comes from if both a registry and the configuration have one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ListSource {
-    /// The registry of the factory; the list of the configuration serves only where there is no registry.
-    #[default]
-    Registry,
-    /// The list of the configuration.
-    Static,
-}
-
-/// What a request says in its `Host` header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HostHeader {
-    /// The address of the upstream, as of a request that was sent there directly.
-    #[default]
-    Upstream,
-    /// The name of the service, for upstreams that tell virtual hosts apart.
-    Service,
-}
-
-/// The times of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Opening a connection. Default 1 s.
-    pub connect: Duration,
-    /// From sending to the head of the answer, connecting included, and each pause in its body. Where it is no longer than
-    /// `connect`, connecting is still given all its time. Default 5 s.
-    pub read: Duration,
-    /// The whole call: every attempt, every pause between them, and the body. Default 30 s.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(1), read: Duration::from_secs(5), total: Duration::from_secs(30) }
-    }
-}
 
 /// How a value is shown and compared. Policies and filters have no equality; their text has.
 trait Shown {
@@ -220,31 +184,6 @@ settings! {
     prime_time: Duration = Duration::from_secs(30);
     /// Share of the first list that must have answered before it is used. Built in: 1.
     prime_ratio: f64 = 1.0;
-}
-
-/// A source that is set for a service.
-#[derive(Clone, Default)]
-pub struct Source(pub(super) Option<Arc<dyn Discover>>);
-
-/// Sources are the same if they are the same in memory.
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            None => f.write_str("None"),
-            Some(source) => write!(f, "{} at {:p}", source.describe(), Arc::as_ptr(source)),
-        }
-    }
-}
-
-/// What narrows the list of a service, in order.
-#[derive(Clone, Default)]
-pub struct Filters(pub(super) Vec<Arc<dyn Filter>>);
-
-/// Filters are the same if they are the same in memory.
-impl fmt::Debug for Filters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|filter| format!("{:p}", Arc::as_ptr(filter)))).finish()
-    }
 }
 
 macro_rules! setters {
