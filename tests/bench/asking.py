@@ -91,9 +91,23 @@ class Connection:
             self.receive()
 
 
-def ask(port, times, connections):
-    """So many requests on each of some connections, all of them at once."""
-    connections = [Connection(port) for _ in range(connections)]
+class Last(Connection):
+    """A caller that asks once."""
+
+    REQUEST = Connection.REQUEST[:-2] + b"Connection: close\r\n\r\n"
+
+
+def ask(port, times, connections, close=False):
+    """So many requests on each of some connections, all of them at once; or each on a connection of its own."""
+    if close:
+        for _ in range(times):
+            ask_on(Last, port, 1, connections)
+    else:
+        ask_on(Connection, port, times, connections)
+
+
+def ask_on(kind, port, times, connections):
+    connections = [kind(port) for _ in range(connections)]
     for _ in range(times):
         for connection in connections:
             connection.send()

@@ -72,7 +72,15 @@ impl fmt::Write for JavaIpText {
 pub fn java_ip_text(ip: IpAddr) -> JavaIpText {
     let mut text = JavaIpText { bytes: [0; LONGEST], len: 0 };
     let written = match ip.to_canonical() {
-        IpAddr::V4(ip) => write!(text, "{ip}"),
+        // By hand, for it is done for every connection of a gateway.
+        IpAddr::V4(ip) => ip.octets().into_iter().enumerate().try_for_each(|(index, octet)| {
+            let digits = [octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit);
+            let leading = usize::from(octet < 100) + usize::from(octet < 10);
+            if index > 0 {
+                text.write_char('.')?;
+            }
+            digits[leading..].iter().try_for_each(|digit| text.write_char(char::from(*digit)))
+        }),
         IpAddr::V6(ip) => {
             let [a, b, c, d, e, f, g, h] = ip.segments();
             write!(text, "{a:x}:{b:x}:{c:x}:{d:x}:{e:x}:{f:x}:{g:x}:{h:x}")

@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
-use super::{Requests, access::Lines, forward::Client, spread::Share};
+use super::{Requests, access::Lines, forward::Client, patient::become_patient, spread::Share};
 use crate::{
     clock::{Clock, Moment},
     sync::{CachedSnapshot, ConfigSync, Snapshot},
@@ -235,6 +235,7 @@ impl Lane {
         let logs = tracing::dispatcher::get_default(Clone::clone);
         thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
             parts::enter(index);
+            become_patient();
             tracing::dispatcher::with_default(&logs, || run(runtime, &lane, work, &cut));
             drop(owned);
         })?;

@@ -44,6 +44,7 @@ mod grpc;
 mod host;
 mod lane;
 mod metrics;
+mod patient;
 mod peer;
 mod plugin;
 mod port;

@@ -18,9 +18,13 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(address: IpAddr) -> Self {
         let address = address.to_canonical();
+        let key = java_ip_text(address);
+        let text = match address {
+            IpAddr::V4(_) => HeaderValue::from_str(&key),
+            IpAddr::V6(_) => HeaderValue::from_str(&address.to_string()),
+        };
         // The text of an address is always the value of a header.
-        let text = HeaderValue::from_str(&address.to_string()).unwrap_or(HeaderValue::from_static("unknown"));
-        Self { address, text, key: java_ip_text(address).as_str().into() }
+        Self { address, text: text.unwrap_or(HeaderValue::from_static("unknown")), key: (*key).into() }
     }
 
     pub(super) fn address(&self) -> IpAddr {

@@ -13,6 +13,9 @@ const BACKLOG: u32 = 1024;
 /// Whether the system spreads connections over listeners at one address.
 pub(super) const SPREADS: bool = cfg!(target_os = "linux");
 
+/// Whether a connection sends without delay because its listener would, as it has from here.
+pub(super) const PASSES_NODELAY_ON: bool = cfg!(target_os = "linux");
+
 /// Listening sockets that are there already: of the process before this one, or of the service manager.
 ///
 /// A connection that waits in one of them is lost only when the last process that has it closes it, so whoever hands
@@ -96,6 +99,8 @@ impl Ports {
         let address = first.local_addr()?;
         // Whoever had it before may have been about to end.
         sockets.iter().try_for_each(handshakes::begin_again)?;
+        #[cfg(target_os = "linux")]
+        sockets.iter().try_for_each(|socket| socket2::SockRef::from(socket).set_tcp_nodelay(true))?;
         let mut shares: Vec<Vec<net::TcpListener>> = (0..lanes.max(1)).map(|_| Vec::new()).collect();
         let all = shares.len();
         for index in 0..all.max(sockets.len()) {
@@ -207,6 +212,9 @@ fn socket(address: SocketAddr, shared: bool) -> io::Result<TcpSocket> {
     socket.set_reuseport(shared)?;
     #[cfg(not(target_os = "linux"))]
     let _ = shared;
+    if PASSES_NODELAY_ON {
+        socket.set_nodelay(true)?;
+    }
     socket.bind(address)?;
     Ok(socket)
 }
@@ -245,6 +253,18 @@ mod tests {
             served.dedup();
             addresses.sort();
             assert_eq!(served, addresses, "none is left alone");
+        }
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn connections_send_without_delay() {
+        let taken = Ports::take(free(), 1).unwrap().lanes;
+        let shared = Ports::share(vec![net::TcpListener::bind(free()).unwrap()], 1).unwrap().lanes;
+        for port in taken.into_iter().chain(shared) {
+            let listener = port.open().unwrap().remove(0);
+            let _caller = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            assert!(listener.accept().await.unwrap().0.nodelay().unwrap());
         }
     }
 

@@ -97,10 +97,10 @@ impl Work {
     fn serve(&self, lane: &Arc<Lane>, Taken { accepted, count }: Taken) {
         let Accepted { stream, peer, place } = accepted;
         let (lane, serving) = (Arc::clone(lane), self.serving.load_full());
-        let connection = connection::serve(stream, peer.ip(), lane, serving);
-        self.callers.spawn(async move {
-            connection.await;
+        // A task moves what it runs several times, and this is thousands of bytes.
+        self.callers.spawn(Box::pin(async move {
+            connection::serve(stream, peer.ip(), lane, serving).await;
             drop((place, count));
-        });
+        }));
     }
 }

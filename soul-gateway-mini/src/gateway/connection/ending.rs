@@ -2,6 +2,9 @@
 //!
 //! - A caller may end its side once it has asked, and still wait for the answer. From here that looks the same as one that
 //!   left: so the end is kept from the server for a while, and for as long as the caller takes what is written.
+//! - A caller that leaves while it waits is noticed, so that its request is given up. hyper would look for that by reading, into
+//!   memory that it makes room for each time; where the stream is a bare socket the look is ours, and costs no memory and no
+//!   system call.
 //! - A caller may still be sending when it is answered early. To close at once would reset the connection, and the reset may
 //!   overtake the answer: so what comes is read and thrown away for a while (RFC 9112, section 9.6).
 
@@ -18,10 +21,37 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
     time::{Instant, Sleep, sleep},
 };
+use tokio_rustls::server::TlsStream;
 
 use crate::gateway::alarm::Alarm;
+
+/// The stream of a caller.
+pub(super) trait CallerStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Whether it is a bare socket, in which one can look ahead.
+    const BARE: bool;
+
+    /// What comes next from the caller of a bare socket.
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ahead>>;
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ahead {
+    Something,
+    /// The end of the caller's side.
+    End,
+}
+
+impl CallerStream for TlsStream<TcpStream> {
+    const BARE: bool = false;
+
+    fn poll_ahead(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Ahead>> {
+        Poll::Pending
+    }
+}
 
 /// How long the answer may take, and each pause in it, after the caller has ended its side.
 const HALF_CLOSED_FOR: Duration = Duration::from_secs(1);
@@ -57,6 +87,8 @@ pub(super) struct Ending<S> {
     /// Says whether a request is under way.
     alarm: Arc<Alarm>,
     sending: Sending,
+    /// What was seen ahead and not read yet.
+    ahead: Option<Ahead>,
     /// Runs since the caller has ended its side in the midst of a request.
     half_closed: Option<Pin<Box<Sleep>>>,
     /// Whether something waits for the caller to take it. To one that has left nothing could be sent at all.
@@ -67,7 +99,19 @@ pub(super) struct Ending<S> {
 
 impl<S> Ending<S> {
     pub(super) fn new(stream: S, alarm: Arc<Alarm>, sending: Sending) -> Self {
-        Self { stream, alarm, sending, half_closed: None, blocked: false, lingering: None }
+        Self { stream, alarm, sending, ahead: None, half_closed: None, blocked: false, lingering: None }
+    }
+
+    /// The caller has ended its side in the midst of a request: ready when it counts as one that left.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let sleep = self.half_closed.get_or_insert_with(|| Box::pin(sleep(HALF_CLOSED_FOR)));
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if !self.blocked {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(Instant::now() + HALF_CLOSED_FOR);
+        }
     }
 
     /// Notes what came of a write: a caller that takes something, or is waited for, is there.
@@ -88,22 +132,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ending<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.ahead = None;
         if buffer.filled().len() == before && buffer.remaining() > 0 && !self.alarm.is_idle() {
-            let Self { half_closed, blocked, .. } = &mut *self;
-            let sleep = half_closed.get_or_insert_with(|| Box::pin(sleep(HALF_CLOSED_FOR)));
-            loop {
-                ready!(sleep.as_mut().poll(cx));
-                if !*blocked {
-                    break;
-                }
-                sleep.as_mut().reset(Instant::now() + HALF_CLOSED_FOR);
-            }
+            ready!(self.poll_gone(cx));
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Ending<S> {
+impl<S: CallerStream> Ending<S> {
+    /// Looks whether a caller that waits for its answer is still there. Ready when it is not.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.is_none() {
+            self.ahead = Some(ready!(self.stream.poll_ahead(cx))?);
+        }
+        match self.ahead {
+            Some(Ahead::End) => self.poll_gone(cx).map(Ok),
+            // Its next request, or more of this one: it is read when it is wanted.
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl<S: CallerStream> AsyncWrite for Ending<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.wrote(written)
@@ -122,8 +173,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Ending<S> {
         self.stream.is_write_vectored()
     }
 
+    /// Called whenever the server has looked after a request, and has nothing to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        if S::BARE && !self.alarm.is_idle() && self.poll_left(cx)?.is_ready() {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the caller has left")));
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -152,6 +208,14 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     use super::*;
+
+    impl CallerStream for DuplexStream {
+        const BARE: bool = false;
+
+        fn poll_ahead(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Ahead>> {
+            Poll::Pending
+        }
+    }
 
     /// The server's end of a connection, the caller's, and what the server says about them.
     fn pair() -> (Ending<DuplexStream>, DuplexStream, Arc<Alarm>, Sending) {

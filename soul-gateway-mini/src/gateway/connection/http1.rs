@@ -8,11 +8,10 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{
     Caller, Serving, Watch,
-    ending::{Ending, Sending},
+    ending::{CallerStream, Ending, Sending},
     interim::{Interims, Telling},
 };
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
 /// Serves it to its end, and the tunnel that it may become.
 pub(super) async fn serve<S>(stream: S, mut caller: Caller, serving: &Serving, mut watch: Watch<'_, '_>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: CallerStream,
 {
     let interims = Arc::<Interims>::default();
     caller.interims = Some(Arc::clone(&interims));
@@ -41,7 +40,7 @@ where
         let (head, body) = request.into_parts();
         Requests::answer(head, body, caller)
     });
-    let mut connection = pin!(serving.http1.serve_connection(io, service).with_upgrades());
+    let mut connection = pin!(serving.http1(S::BARE).serve_connection(io, service).with_upgrades());
     let alarm = &*caller.alarm;
     let mut once_more = pin!(asked.once_more());
     let mut told = false;

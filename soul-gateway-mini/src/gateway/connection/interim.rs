@@ -15,6 +15,8 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::ending::{Ahead, CallerStream};
+
 /// Bytes that wait for a caller to take them.
 const MAX_WAITING: usize = 32 * 1024;
 
@@ -88,6 +90,14 @@ impl<S: AsyncWrite + Unpin> Telling<S> {
         ready!(self.poll_tell(cx))?;
         self.interims.writing.store(true, Relaxed);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: CallerStream> CallerStream for Telling<S> {
+    const BARE: bool = S::BARE;
+
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ahead>> {
+        self.stream.poll_ahead(cx)
     }
 }
 

@@ -35,7 +35,7 @@ use super::{
     forward::{Tunnel, Unsent},
     lane::Lane,
     peer::Peer,
-    proxied,
+    port, proxied,
 };
 use crate::{
     listen::GRACE,
@@ -48,6 +48,8 @@ const BUFFER: usize = 16 * 1024;
 /// How connections are served.
 pub(super) struct Serving {
     http1: hyper_http1::Builder,
+    /// The same, for bare sockets, of which the end is looked for in `ending`.
+    http1_bare: hyper_http1::Builder,
     /// `None` speaks no HTTP/2.
     http2: Option<http2::Limits>,
     body_idle_timeout: Duration,
@@ -70,8 +72,11 @@ impl Serving {
             // Told the number that is its own anyway, hyper clears three kilobytes for every request.
             http1.max_headers(config.max_headers);
         }
+        let mut http1_bare = http1.clone();
+        http1_bare.half_close(true);
         Self {
             http1,
+            http1_bare,
             http2: http2::Limits::of(config),
             body_idle_timeout: config.body_idle_timeout,
             header_read_timeout: config.header_read_timeout,
@@ -80,6 +85,10 @@ impl Serving {
             proxy_protocol: config.proxy_protocol,
             tls,
         }
+    }
+
+    fn http1(&self, bare: bool) -> &hyper_http1::Builder {
+        if bare { &self.http1_bare } else { &self.http1 }
     }
 
     /// Makes the connection one of TLS, if the caller can; a time limit is on it, as on the head of a request.
@@ -236,8 +245,10 @@ impl<'p, 'd> Watch<'p, 'd> {
 
 /// Serves one caller to the end of its connection.
 pub(super) async fn serve(mut stream: TcpStream, address: IpAddr, lane: Arc<Lane>, serving: Arc<Serving>) {
-    // Without it answers only get slower.
-    let _ = stream.set_nodelay(true);
+    if !port::PASSES_NODELAY_ON {
+        // Without it answers only get slower.
+        let _ = stream.set_nodelay(true);
+    }
     let Some(address) = serving.caller(&mut stream, address).await else { return };
     let caller = Caller::new(Peer::new(address), lane, &serving);
     if caller.secure {

@@ -6,13 +6,19 @@ use std::{
     io,
     mem::MaybeUninit,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
-use super::Watch;
+use super::{
+    Watch,
+    ending::{Ahead, CallerStream},
+};
 use crate::listen::GRACE;
 
 /// The beginning of every connection of HTTP/2.
@@ -139,6 +145,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl CallerStream for Begun<TcpStream> {
+    const BARE: bool = true;
+
+    fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Ahead>> {
+        if !self.begun.is_empty() {
+            return Poll::Ready(Ok(Ahead::Something));
+        }
+        let mut byte = [MaybeUninit::uninit()];
+        let seen = ready!(self.stream.poll_peek(cx, &mut ReadBuf::uninit(&mut byte)))?;
+        Poll::Ready(Ok(if seen == 0 { Ahead::End } else { Ahead::Something }))
     }
 }
 
