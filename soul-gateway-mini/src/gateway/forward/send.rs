@@ -152,12 +152,12 @@ async fn room<'r>(
 ) -> Result<Candidate<'r>, Refusal> {
     let queue = &candidates.stats().queue;
     // Those who wait in a queue came first.
-    if (queue.waiting() == 0 || settings.queue == 0)
+    if (queue.waiting() == 0 || settings.queue == 0 || candidates.may_wait())
         && let Some(candidate) = candidates.with_room(settings, caller.lane.now())
     {
         return Ok(candidate);
     }
-    if candidates.may_wait() && retries == 0 && settings.queue == 0 {
+    if candidates.may_wait() && retries == 0 {
         return trial(settings, candidates, caller).await;
     }
     candidates.anew(settings);

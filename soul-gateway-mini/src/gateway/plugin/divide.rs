@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
-use soul_client::balance::{Key, Outcome, Pick, PickContext, Tried, Verdict};
+use soul_client::balance::{BudgetSettings, Key, Outcome, Pick, PickContext, Tried, Verdict};
 use tokio::time::Instant;
 
 use crate::{
@@ -102,6 +102,11 @@ impl Candidate<'_> {
     /// When it was chosen.
     pub(in crate::gateway) fn chosen(&self) -> Instant {
         self.chosen
+    }
+
+    /// Whether the budget of its selector's requests has one more attempt, which is then spent.
+    pub(in crate::gateway) fn spend_retry(&self, budget: Option<&BudgetSettings>, now: Moment) -> bool {
+        self.stats.retries.spend(budget, now.ms)
     }
 
     /// Whether its upstream serves as many requests as it may, besides this one. What was one once and changed its protocol is
@@ -234,10 +239,11 @@ impl<'s> Candidates<'s, '_> {
         }
     }
 
-    /// Whether it is not known yet whether one of those passed over may get more, so that a request is to wait rather than to be
-    /// refused.
+    /// Whether it is not known yet whether one of those at their limit may get more, so that a request is to wait rather than to
+    /// be refused.
     pub(in crate::gateway) fn may_wait(&self) -> bool {
-        self.may_wait
+        let current = self.current.as_ref().and_then(|candidate| candidate.flow);
+        self.may_wait || current.is_some_and(|(flow, _)| flow.is_trial())
     }
 
     /// Begins anew, as if none was tried.

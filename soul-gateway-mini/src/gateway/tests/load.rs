@@ -2,15 +2,22 @@
 
 use std::{
     net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     time::{Duration, Instant},
 };
 
+use h2::Reason;
 use soul_client::balance::BudgetSettings;
 
 use super::{
     super::GatewayConfig,
     peers::{Gate, Reply, Upstream, Wire, ask, eventually, get, nobody, ok, within},
     setup::{Running, config, handle, service},
+    upstream_http2::Peer,
+    upstream_tls::spoken,
 };
 
 /// Closes without an answer to anything.
@@ -57,6 +64,27 @@ async fn a_service_that_fails_is_asked_little_more_than_its_callers_ask() {
     let metrics = get(running.gateway.status_addr(), "/metrics").await.text();
     let line = format!(r#"soul_gateway_retries_total{{selector="/http"}} {}"#, asked - 400);
     assert!(metrics.contains(&line), "{metrics}");
+}
+
+#[tokio::test]
+async fn what_an_upstream_of_http_2_refuses_is_repeated_little_more_than_its_callers_ask() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let peer = Peer::start(move |_, mut respond| {
+        count.fetch_add(1, SeqCst);
+        async move { respond.send_reset(Reason::REFUSED_STREAM) }
+    })
+    .await;
+    let budget = BudgetSettings { min_per_second: 1, ..BudgetSettings::default() };
+    let started = Instant::now();
+    let settings = GatewayConfig { retry_budget: Some(budget), ..config() };
+    let running = Running::with(settings, &spoken("h2c://", peer.address, 3000)).await;
+    for _ in 0..200 {
+        assert_eq!(get(running.address(), "/http/x").await.status(), 502);
+    }
+    let (asked, more) = (asked.load(SeqCst), 10 + started.elapsed().as_secs() as usize);
+    assert!((201..=200 + 40 + more).contains(&asked), "{asked} requests for 200, {more} more for the time");
+    assert_eq!(selector(&running).await["retries"], asked as u64 - 200);
 }
 
 #[tokio::test]

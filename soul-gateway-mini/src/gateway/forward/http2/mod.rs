@@ -112,8 +112,13 @@ impl Sending<'_> {
             // It went away just as it was used again, or has no time for this one.
             let again = unsent || under_way.reused && !is_of_stream;
             if self.whole && again && repetitions > 0 && matches!(cause, SendError::Broken(_)) {
-                repetitions -= 1;
-                continue;
+                // A connection that went away is what an idle one does once; all else is a further attempt.
+                let is_free = !is_of_stream && repetitions == REPETITIONS;
+                let budget = self.forwarder.retry_budget.as_ref();
+                if is_free || candidate.spend_retry(budget, self.caller.lane.now()) {
+                    repetitions -= 1;
+                    continue;
+                }
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
