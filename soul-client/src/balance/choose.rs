@@ -64,7 +64,7 @@ pub(super) fn choose_from(
 fn choose_ejected(members: Members<'_>, configured: &Up, context: &PickContext<'_>) -> Option<Pick> {
     let now_ms = context.now_ms;
     let mut pick = None;
-    for &index in &configured.indexes {
+    for &index in configured.indexes.iter() {
         let Some(member) = members.get(index as usize) else { continue };
         let end = member.state().ejection_ms();
         if end == 0 {

@@ -26,8 +26,8 @@ pub struct Members<'s> {
 /// Who is up, and what that means.
 #[derive(Debug)]
 pub(super) struct Up {
-    /// Indexes of members.
-    pub(super) indexes: Box<[u32]>,
+    /// Indexes of members; shared by those that differ in what is heeded.
+    pub(super) indexes: Arc<[u32]>,
     /// Whether these are all members: then an index is its own position, and the list need not be read.
     all: bool,
     /// Whether each member belongs here at all; everybody does where there is no preference.
@@ -39,7 +39,8 @@ pub(super) struct Up {
 
 impl Up {
     /// - `members`: how many there are in all.
-    pub(super) fn new(indexes: Box<[u32]>, members: usize, choice: Choice, heed: Heed) -> Self {
+    pub(super) fn new(indexes: impl Into<Arc<[u32]>>, members: usize, choice: Choice, heed: Heed) -> Self {
+        let indexes = indexes.into();
         // Indexes ascend, each once.
         let all = indexes.len() == members;
         Self { indexes, all, only: None, choice, heed }
@@ -48,8 +49,14 @@ impl Up {
     /// Of some members only.
     ///
     /// - `only`: for each member whether it belongs to them.
-    pub(super) fn only(indexes: Box<[u32]>, only: Box<[bool]>, choice: Choice, heed: Heed) -> Self {
+    pub(super) fn only(indexes: Arc<[u32]>, only: Box<[bool]>, choice: Choice, heed: Heed) -> Self {
         Self { indexes, all: false, only: Some(only), choice, heed }
+    }
+
+    /// The same members, of whom something else is heeded.
+    pub(super) fn heeding(&self, heed: Heed) -> Self {
+        let Self { indexes, all, only, choice, .. } = self;
+        Self { indexes: Arc::clone(indexes), all: *all, only: only.clone(), choice: *choice, heed }
     }
 
     #[inline]
@@ -263,7 +270,7 @@ impl<'s> Members<'s> {
     }
 
     /// The same kind of choice among fewer.
-    pub(super) fn narrowed(self, indexes: Box<[u32]>) -> Up {
+    pub(super) fn narrowed(self, indexes: Arc<[u32]>) -> Up {
         let Up { only, choice, heed, .. } = self.up;
         match only {
             Some(only) => Up::only(indexes, only.clone(), *choice, *heed),

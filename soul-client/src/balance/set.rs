@@ -152,14 +152,10 @@ impl UpstreamSet {
         let list = MemberList::build(upstreams, previous.map(|p| &*p.list), recorder, settings.parts);
         let list = Arc::new(list);
         let choice = settings.choice;
-        let configured = |heed| {
-            let indexed = (0..).zip(&list.members);
-            let may = |m: &Member| choice == Choice::Soul || m.upstream().takes_traffic();
-            let indexes = indexed.filter(|(_, m)| may(m)).map(|(i, _)| i).collect();
-            Up::new(indexes, list.members.len(), choice, heed)
-        };
-        let (up, suspects) = (configured(Heed::Health), configured(Heed::Probes));
-        let panicking = configured(Heed::Nothing);
+        let may = |m: &Member| choice == Choice::Soul || m.upstream().takes_traffic();
+        let configured = (0..).zip(&list.members).filter(|(_, m)| may(m)).map(|(i, _)| i);
+        let up = Up::new(configured.collect::<Arc<[u32]>>(), list.members.len(), choice, Heed::Health);
+        let (suspects, panicking) = (up.heeding(Heed::Probes), up.heeding(Heed::Nothing));
         let hash = HashPicker::new(Members::new(&list, &up), previous.map(|p| &p.hash));
         let round_robin = RoundRobinPicker::new(previous.map(|p| &p.round_robin), list.parts);
         let policies = settings.policies().map(|(name, policy)| {

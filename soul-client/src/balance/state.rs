@@ -34,8 +34,9 @@ pub struct UpstreamState {
     cold: Cold,
     /// Differs from that of every other state of the process.
     id: u64,
-    protocol: Box<str>,
-    url: Box<str>,
+    /// The protocol, and the url behind it.
+    name: Box<str>,
+    url_at: usize,
     group: Arc<Group>,
 }
 
@@ -85,8 +86,8 @@ impl UpstreamState {
             hot: Hot::default(),
             cold: Cold::default(),
             id: NEXT_ID.fetch_add(1, Relaxed),
-            protocol: protocol.into(),
-            url: url.into(),
+            name: [protocol, url].concat().into(),
+            url_at: protocol.len(),
             group: Arc::clone(group),
         })
     }
@@ -103,13 +104,13 @@ impl UpstreamState {
     /// The scheme with `://`.
     #[must_use]
     pub fn protocol(&self) -> &str {
-        &self.protocol
+        &self.name[..self.url_at]
     }
 
     /// The url as configured.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        &self.name[self.url_at..]
     }
 
     /// What the probe last found.
@@ -466,8 +467,8 @@ fn to_duration(ns: f64) -> Option<Duration> {
 impl fmt::Debug for UpstreamState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamState")
-            .field("protocol", &self.protocol)
-            .field("url", &self.url)
+            .field("protocol", &self.protocol())
+            .field("url", &self.url())
             .field("health", &self.health())
             .field("in_flight", &self.in_flight())
             .field("picks", &self.picks())

@@ -16,7 +16,7 @@ use soul_client::balance::Health;
 use super::{plugin::divide::Selector, status::Watched};
 use crate::{
     clock::now_ms,
-    sync::{Destination, End, Snapshot},
+    sync::{Destination, Snapshot},
 };
 
 /// The type of the text, as scrapers want it named.
@@ -178,12 +178,14 @@ fn upstreams(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
     let mut addresses: BTreeMap<&str, &Arc<Destination>> = BTreeMap::new();
     for selector in selectors {
         for member in selector.payload().upstreams().members() {
-            let Some(End { destination, flow, .. }) = selector.payload().end(member) else { continue };
+            let Some(end) = selector.payload().end(member) else { continue };
+            let destination = &end.destination;
             let up = u64::from(member.state().health() != Health::Down && member.upstream().status());
             let in_flight = u64::from(member.state().in_flight());
             let key = [selector.name(), destination.address()];
             gauges.insert(key, (up, in_flight));
-            limits.extend(flow.known_limit(now_ms()).map(|limit| (key, limit.into())));
+            let limit = end.known_flow().and_then(|flow| flow.known_limit(now_ms()));
+            limits.extend(limit.map(|limit| (key, limit.into())));
             addresses.insert(destination.address(), destination);
         }
     }

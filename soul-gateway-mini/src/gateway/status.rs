@@ -320,7 +320,7 @@ impl<'s> UpstreamView<'s> {
             },
             suspect: member.state().ejected_until_ms().is_some_and(|until| until > now_ms()),
             in_flight: member.state().in_flight(),
-            limit: end.flow.known_limit(now_ms()),
+            limit: end.known_flow().and_then(|flow| flow.known_limit(now_ms())),
             attempts: end.destination.attempts(),
             failures: end.destination.failures(),
         })

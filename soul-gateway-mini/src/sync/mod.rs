@@ -31,7 +31,7 @@ pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
 pub(crate) use snapshot::{
-    Destination, DivideRule, DivideSelector, End, Flow, OpenTunnel, Protocol, Room, SelectorStats, Snapshot,
+    Destination, DivideRule, DivideSelector, Flow, OpenTunnel, Protocol, Room, SelectorStats, Snapshot,
     SnapshotOptions, StatusStats, Waiting,
 };
 pub(crate) use task::{CachedSnapshot, ConfigSync};

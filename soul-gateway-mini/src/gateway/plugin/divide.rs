@@ -13,7 +13,7 @@ use crate::{
         DIVIDE,
         matching::{CompiledRule, CompiledSelector, RequestView},
     },
-    sync::{Destination, DivideRule, DivideSelector, End, Flow, Room, SelectorStats, Snapshot},
+    sync::{Destination, DivideRule, DivideSelector, Flow, Room, SelectorStats, Snapshot},
 };
 
 /// A selector with its upstreams.
@@ -272,10 +272,11 @@ impl<'s> Candidates<'s, '_> {
     pub(in crate::gateway) fn advance(&mut self, now: Moment) -> bool {
         let context = PickContext::at(now.ms).key(Key::Text(self.key)).tried(&self.tried);
         let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
-        let Some(End { destination, flow, .. }) = self.upstreams.end(pick.member()) else { return false };
+        let Some(end) = self.upstreams.end(pick.member()) else { return false };
         self.tried.insert(pick.state());
         let stats = self.upstreams.stats();
-        let flow = self.watched.map(|most| (&**flow, most));
+        let flow = self.watched.map(|most| (&**end.flow(), most));
+        let destination = &end.destination;
         self.current = Some(Candidate { destination, flow, stats, pick, room: None, chosen: now.at });
         true
     }

@@ -33,7 +33,7 @@ impl World {
         let running = Running::with(config(), &data).await;
         let snapshot = running.gateway.sync.snapshot().unwrap();
         let selector = snapshot.divide().unwrap().selectors().next().unwrap().payload();
-        let flow = Arc::clone(&selector.end(&selector.upstreams().members()[0]).unwrap().flow);
+        let flow = Arc::clone(selector.end(&selector.upstreams().members()[0]).unwrap().flow());
         Self { gate, upstream, running, flow, at_ms: now_ms(), wires: Vec::new() }
     }
 
@@ -129,7 +129,7 @@ async fn a_fixed_limit_asks_nobody() {
     let running = Running::with(settings, &data).await;
     let snapshot = running.gateway.sync.snapshot().unwrap();
     let selector = snapshot.divide().unwrap().selectors().next().unwrap().payload();
-    let flow = &selector.end(&selector.upstreams().members()[0]).unwrap().flow;
+    let flow = selector.end(&selector.upstreams().members()[0]).unwrap().flow();
     let mut at_ms = now_ms();
     for (took, in_flight) in [(300, 30), (1500, UNDER_WAY), (1500, UNDER_WAY)] {
         for _ in 0..200 {

@@ -1,6 +1,11 @@
 //! What the gateway keeps for the selectors and rules of `divide`: their handles, parsed and prepared.
 
-use std::{cell::OnceCell, collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    cell::OnceCell,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use soul_client::{
     balance::{Member, SetSettings, SharedSettings, Upstream, UpstreamSet, Way},
@@ -43,7 +48,20 @@ pub(crate) struct End {
     /// The address of its state in memory.
     key: usize,
     pub(crate) destination: Arc<Destination>,
-    pub(crate) flow: Arc<Flow>,
+    /// There once it was sent a request to: most upstreams of a large configuration are not.
+    flow: OnceLock<Arc<Flow>>,
+}
+
+impl End {
+    /// How it bears its requests.
+    pub(crate) fn flow(&self) -> &Arc<Flow> {
+        self.flow.get_or_init(Arc::default)
+    }
+
+    /// The same, of those that had any.
+    pub(crate) fn known_flow(&self) -> Option<&Arc<Flow>> {
+        self.flow.get()
+    }
 }
 
 impl DivideSelector {
@@ -136,7 +154,7 @@ impl<'p> Destinations<'p> {
         let destinations: Vec<Arc<Destination>> = destinations;
         let end = |(key, destination)| {
             let before = previous.and_then(|previous| previous.end_at(key));
-            End { key, destination, flow: before.map_or_else(Arc::default, |end| Arc::clone(&end.flow)) }
+            End { key, destination, flow: before.map_or_else(OnceLock::new, |end| end.flow.clone()) }
         };
         let keys = upstreams.members().iter().map(|member| address(member.state()));
         let mut ends: Vec<_> = keys.zip(destinations).map(end).collect();

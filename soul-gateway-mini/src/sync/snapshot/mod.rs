@@ -18,7 +18,7 @@ use soul_client::{
 };
 
 pub(crate) use destination::{Destination, OpenTunnel, Protocol};
-pub(crate) use divide::{DivideRule, DivideSelector, DivideTable, End};
+pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
 pub(crate) use flow::Flow;
 pub(crate) use load::{Room, Waiting};
 pub(crate) use meta::RpcKinds;
