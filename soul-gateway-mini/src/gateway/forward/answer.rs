@@ -24,6 +24,9 @@ const MAX_HEADERS: usize = 256;
 /// Bytes of the head of an answer.
 pub(super) const MAX_HEAD: usize = 128 * 1024;
 
+/// Bytes of interim answers before an answer. Somebody who sends them without an end would take up the whole lane.
+pub(super) const MAX_INTERIM: usize = 1024 * 1024;
+
 /// What an upstream says before its body.
 #[derive(Debug, Default)]
 pub(super) struct Head {
@@ -60,6 +63,8 @@ pub(in crate::gateway) enum Unreadable {
     TooLong,
     #[error("it has more than 256 header lines")]
     TooMany,
+    #[error("more than 1 MiB of interim answers came before it")]
+    Endless,
     #[error("its `Content-Length` is none, or there are several")]
     Length,
     #[error("its transfer coding is not `chunked`")]

@@ -75,6 +75,7 @@ pub(super) async fn exchange(
         broken: None,
         watching: Watching::default(),
         looked: 0,
+        interim: 0,
     };
     let outcome = poll_fn(|cx| exchange.poll(cx)).await;
     times.alarm.clear();
@@ -95,6 +96,8 @@ struct Exchange<'a> {
     watching: Watching,
     /// How much of what came was looked at, and is no whole head.
     looked: usize,
+    /// Bytes of interim answers that came.
+    interim: usize,
 }
 
 /// What came of reading.
@@ -149,11 +152,16 @@ impl Exchange<'_> {
                 || self.looked == 0 && !self.link.input.is_empty()
             {
                 let Link { input, lines, .. } = &mut *self.link;
+                let before = input.len();
                 let parsed = answer::parse(input, self.method, lines, self.head);
                 match parsed.map_err(SendError::Unreadable)? {
                     Parsed::Final => return Poll::Ready(Ok(Pulled::Head)),
                     Parsed::Interim(interim) => {
                         self.looked = 0;
+                        self.interim += before - self.link.input.len();
+                        if self.interim > answer::MAX_INTERIM {
+                            return Poll::Ready(Err(SendError::Unreadable(Unreadable::Endless)));
+                        }
                         if let Some(listener) = &mut self.listener {
                             listener.tell(&interim);
                         }

@@ -152,6 +152,25 @@ async fn a_flood_of_them_is_cut_and_the_answer_comes() {
 }
 
 #[tokio::test]
+async fn one_that_says_nothing_else_is_a_bad_gateway() {
+    let (address, story) = upstream(async move |mut wire: Wire| {
+        wire.request().await.unwrap();
+        wire.send(HINT.repeat(1 + 1024 * 1024 / HINT.len())).await;
+        // No answer, and no end of the connection: it is the gateway that ends it.
+        while wire.more().await {}
+    })
+    .await;
+    let running = before(address).await;
+    let mut wire = Wire::connect(running.address()).await;
+    wire.send(GET).await;
+    for _ in 0..16 {
+        assert_eq!(within(wire.head()).await.unwrap().status(), 103);
+    }
+    assert_eq!(wire.response_to("GET").await.status(), 502, "long before the rule's time");
+    within(story).await.unwrap();
+}
+
+#[tokio::test]
 async fn it_is_told_before_a_change_of_protocol_and_through_tls() {
     let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nhi";
     let (address, _story) = saying(format!("{HINT}{switching}")).await;
