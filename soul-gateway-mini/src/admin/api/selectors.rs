@@ -50,7 +50,6 @@ pub(super) async fn create(State(shared): Shares, request: Request) -> Result<Re
     let allow_link_local = shared.config().allow_link_local;
     let upstreams = fields.objects("upstreams", |item| upstreams::new(item, allow_link_local));
     fields.finish()?;
-    let upstreams = upstreams.map(|list| list.into_iter().map(|(entry, _)| entry).collect());
     let new = NewSelector { plugin, patch, upstreams };
     submit(&shared, &headers, Edit::NewSelector(Box::new(new)), Made::New("/api/v1/selectors"), view).await
 }

@@ -191,8 +191,8 @@ pub struct NewSelector {
     pub plugin: String,
     /// The rest.
     pub patch: SelectorPatch,
-    /// Its upstreams, for plugins that have some.
-    pub upstreams: Option<Vec<DivideUpstream>>,
+    /// Its upstreams, and whether each is probed, for plugins that have some.
+    pub upstreams: Option<Vec<(DivideUpstream, Probing)>>,
 }
 
 /// Changes of a rule.

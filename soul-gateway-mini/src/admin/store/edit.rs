@@ -12,7 +12,7 @@ use soul_client::{
 
 use super::{
     Change, Edit, MetaDataPatch, NewRule, NewSelector, PluginPatch, Probing, Rejected, Row, RulePatch,
-    SelectorPatch, SelectorRow, Store, Table, TableKind, UpstreamPatch, delete,
+    SelectorPatch, SelectorRow, Store, Table, TableKind, UpstreamPatch, UpstreamRow, delete,
 };
 use crate::{
     admin::problem::Problem,
@@ -89,7 +89,7 @@ impl Store {
         };
         let upstreams = if owns_upstreams {
             let list = upstreams.unwrap_or_default();
-            Some(list.into_iter().map(|entry| self.new_upstream(entry)).collect())
+            Some(list.into_iter().map(|(entry, probing)| self.added_upstream(entry, probing)).collect())
         } else {
             None
         };
@@ -155,6 +155,10 @@ impl Store {
 
     // === upstreams ===
 
+    fn added_upstream(&mut self, entry: DivideUpstream, probing: Probing) -> UpstreamRow {
+        UpstreamRow { unchecked: probing == Probing::Off, ..self.new_upstream(entry) }
+    }
+
     fn add_upstream(
         &mut self,
         id: &str,
@@ -169,8 +173,7 @@ impl Store {
         if row.upstream(&url).is_some() {
             return Err(Rejected::Exists { kind: "upstream", name: url });
         }
-        let mut upstream = self.new_upstream(entry);
-        upstream.unchecked = probing == Probing::Off;
+        let upstream = self.added_upstream(entry, probing);
         let mut change = Change::of(id);
         change.row(self.change_selector(place, |row| row.upstreams.get_or_insert_default().push(upstream)));
         Ok(change)
@@ -322,9 +325,9 @@ impl Change {
 }
 
 /// The first address that is there twice: changes and probing find an upstream by it.
-fn repeated(upstreams: &[DivideUpstream]) -> Option<&str> {
+fn repeated(upstreams: &[(DivideUpstream, Probing)]) -> Option<&str> {
     let mut seen = BTreeSet::new();
-    upstreams.iter().filter_map(|entry| entry.upstream_url.as_deref()).find(|url| !seen.insert(*url))
+    upstreams.iter().filter_map(|(entry, _)| entry.upstream_url.as_deref()).find(|url| !seen.insert(*url))
 }
 
 /// A `divide` rule's handle must be one that gateways can use.

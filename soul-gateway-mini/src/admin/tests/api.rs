@@ -118,6 +118,8 @@ async fn rows_are_made_and_deleted() {
         (&item["upstreams"][0]["weight"], &item["upstreams"][1]["url"]),
         (&json!(5), &json!("[::1]:81"))
     );
+    let checked = [0, 1].map(|place| &item["upstreams"][place]["check"]);
+    assert_eq!(checked, [&json!(true), &json!(false)]);
     assert_eq!(running.send(Method::POST, "/api/v1/selectors", Some(new)).await.0, 409);
 
     let selector = running.selector_path().await;
