@@ -10,7 +10,7 @@ use std::sync::{
 
 use super::{
     parts::Parts,
-    traffic::{PER_TAU, Part, Traffic, Whole},
+    traffic::{Fading, Part, Traffic, Whole},
 };
 
 /// Shared by all states that were born in one chain of sets; outlives each set.
@@ -102,7 +102,8 @@ impl Group {
 
     /// Requests under way at all members, as this thread knows them ([`UpstreamState::in_flight_at`](super::UpstreamState::in_flight_at)).
     pub(super) fn in_flight_at(&self, now_ms: i64) -> u32 {
-        let whole = |all: &AtAll| Whole { shared: &all.traffic, parts: &all.parts }.known(now_ms, PER_TAU);
+        let whole =
+            |all: &AtAll| Whole { shared: &all.traffic, parts: &all.parts }.known(now_ms, Fading::USUAL);
         self.in_flight.get().map_or(0, |all| whole(all).in_flight)
     }
 

@@ -1,24 +1,22 @@
 //! What is learnt of one upstream at run time.
 
+mod ejection;
+mod times;
+
 use std::{
     fmt,
     sync::{
         Arc, OnceLock,
-        atomic::{
-            AtomicI64, AtomicU32, AtomicU64,
-            Ordering::{Acquire, Relaxed, Release},
-        },
+        atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use super::{
     group::Group,
     health::{Health, flags},
     parts::Parts,
-    policy::Decay,
     success_rate::Window,
-    traffic::{PER_TAU, Part, Traffic, Whole},
+    traffic::{Fading, Part, Traffic, Whole},
 };
 
 /// State of one upstream: health, counters, response times and ejection. Shared and kept while its protocol and
@@ -159,7 +157,7 @@ impl UpstreamState {
     #[inline]
     pub fn in_flight_at(&self, now_ms: i64) -> u32 {
         if self.is_parted() {
-            self.whole().known(now_ms, PER_TAU).in_flight
+            self.whole().known(now_ms, Fading::USUAL).in_flight
         } else {
             self.hot.traffic.in_flight()
         }
@@ -206,19 +204,6 @@ impl UpstreamState {
     #[must_use]
     pub fn ejected_until_ms(&self) -> Option<i64> {
         Some(self.hot.ejected_until_ms.load(Relaxed)).filter(|&until| until != 0)
-    }
-
-    /// The response time as the peak-sensitive average has it: up at once, down slowly. `None` before the first; an
-    /// estimate where the policy begins with one.
-    #[must_use]
-    pub fn peak_response_time(&self) -> Option<Duration> {
-        to_duration(self.latest_peak_ns())
-    }
-
-    /// The decaying mean of the response time. `None` before the first.
-    #[must_use]
-    pub fn mean_response_time(&self) -> Option<Duration> {
-        to_duration(if self.is_parted() { self.whole().latest().mean_ns } else { self.hot.traffic.mean_ns() })
     }
 
     /// Counts a request in; dropping the result counts it out, however the request ended.
@@ -298,54 +283,6 @@ impl UpstreamState {
         }
     }
 
-    // === response times ===
-
-    /// The peak-sensitive average, which 0 is before the first, and its age in milliseconds.
-    #[inline]
-    pub(super) fn peak_and_age(&self, now_ms: i64, per_tau: f64) -> (f64, f64) {
-        if self.is_parted() {
-            (self.whole().known(now_ms, per_tau).peak_ns, 0.0)
-        } else {
-            self.hot.traffic.peak_and_age(now_ms)
-        }
-    }
-
-    /// The same, decayed to a moment.
-    pub(super) fn decayed_peak_ns(&self, now_ms: i64, per_tau: f64, decay: Decay) -> f64 {
-        if self.is_parted() {
-            return self.whole().seen(now_ms, per_tau).peak_ns;
-        }
-        let (peak, age) = self.hot.traffic.peak_and_age(now_ms);
-        if age <= 0.0 { peak } else { peak * decay.factor(age, per_tau) }
-    }
-
-    /// The same, as it was when it was last measured.
-    pub(super) fn latest_peak_ns(&self) -> f64 {
-        if self.is_parted() { self.whole().latest().peak_ns } else { self.hot.traffic.peak_ns() }
-    }
-
-    /// Replaces the average: for whoever was never measured by an estimate, or for all that was measured.
-    pub(super) fn set_peak(&self, ns: f64, now_ms: i64, measured: bool) {
-        if measured { self.whole().set_peak(ns, now_ms) } else { self.hot.traffic.set_peak(ns, now_ms) }
-    }
-
-    /// The decaying mean as a choice goes by it; 0 before the first.
-    #[inline]
-    pub(super) fn mean_ns(&self, now_ms: i64) -> f64 {
-        if self.is_parted() {
-            self.whole().known(now_ms, PER_TAU).mean_ns
-        } else {
-            self.hot.traffic.mean_ns()
-        }
-    }
-
-    /// A response time enters both averages.
-    #[inline]
-    pub(super) fn observe(&self, place: u32, ns: f64, now_ms: i64, per_peak_tau: f64, per_mean_tau: f64) {
-        let sound = self.hot.failures.load(Relaxed) == 0;
-        self.traffic(place).observe(ns, now_ms, per_peak_tau, per_mean_tau, sound);
-    }
-
     // === outcomes ===
 
     pub(super) fn count_failed(&self) {
@@ -387,69 +324,6 @@ impl UpstreamState {
     pub(super) fn window(&self) -> &Window {
         self.cold.window.get_or_init(Box::default)
     }
-
-    // === ejection ===
-
-    /// 0 while it is not ejected.
-    #[inline]
-    pub(super) fn ejection_ms(&self) -> i64 {
-        self.hot.ejected_until_ms.load(Relaxed)
-    }
-
-    /// Moves the end of the ejection, unless it is no longer what it was.
-    pub(super) fn move_ejection(&self, from_ms: i64, to_ms: i64) -> bool {
-        let moved = self.hot.ejected_until_ms.compare_exchange(from_ms, to_ms, Acquire, Relaxed).is_ok();
-        if moved && from_ms == 0 {
-            self.change_flags(|flags| flags | flags::EJECTED);
-        }
-        moved
-    }
-
-    pub(super) fn count_ejection(&self) {
-        self.cold.ejections.fetch_add(1, Relaxed);
-    }
-
-    /// Ends the ejection, if there is one; gives whether there was.
-    pub(super) fn end_ejection(&self) -> bool {
-        self.forget_failures();
-        self.cold.ejections.store(0, Relaxed);
-        if self.ejection_ms() == 0 {
-            return false;
-        }
-        // The flag first: the next ejection can only begin when the time is 0, and sets it again.
-        self.change_flags(|flags| flags & !flags::EJECTED);
-        let ended = self.hot.ejected_until_ms.swap(0, Release) != 0;
-        if ended {
-            self.group.release_ejection();
-        }
-        ended
-    }
-
-    // === ramp ===
-
-    /// From a moment on it takes less than its share for a while.
-    pub(super) fn start_ramp(&self, from_ms: i64, length_ms: i64) {
-        self.cold.ramp_ms.store(length_ms, Relaxed);
-        self.hot.ramp_from_ms.store(from_ms, Relaxed);
-        self.change_flags(|flags| flags | flags::RAMP);
-    }
-
-    /// How far the ramp is, from 0 to 1; `None` if there is none. One read for most.
-    pub(super) fn ramp(&self, now_ms: i64) -> Option<f64> {
-        let from = self.hot.ramp_from_ms.load(Relaxed);
-        if from == 0 {
-            return None;
-        }
-        let length = self.cold.ramp_ms.load(Relaxed);
-        let passed = now_ms.wrapping_sub(from);
-        if passed >= length {
-            self.hot.ramp_from_ms.store(0, Relaxed);
-            self.change_flags(|flags| flags & !flags::RAMP);
-            return None;
-        }
-        #[allow(clippy::cast_precision_loss)]
-        Some(passed.max(0) as f64 / length as f64)
-    }
 }
 
 impl Drop for UpstreamState {
@@ -458,10 +332,6 @@ impl Drop for UpstreamState {
             self.group.trouble_ended();
         }
     }
-}
-
-fn to_duration(ns: f64) -> Option<Duration> {
-    (ns > 0.0).then(|| Duration::try_from_secs_f64(ns / 1e9).unwrap_or(Duration::MAX))
 }
 
 impl fmt::Debug for UpstreamState {

@@ -1,8 +1,11 @@
 //! What requests write at an upstream: how many there are, and how long they take. In one place, or in a part for each thread.
 
-use std::sync::atomic::{
-    AtomicI64, AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
+use std::{
+    ptr,
+    sync::atomic::{
+        AtomicI64, AtomicU32, AtomicU64,
+        Ordering::{Relaxed, SeqCst},
+    },
 };
 
 use super::{
@@ -13,8 +16,23 @@ use super::{
 /// Enough for sixteen million requests in flight at one upstream.
 const IN_FLIGHT_BITS: u32 = 24;
 
-/// One through the decay constant of response times, in milliseconds, for whoever has none of its own.
-pub(super) const PER_TAU: f64 = 1e-4;
+/// How response times fade with their age.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fading {
+    /// One through the decay constant in milliseconds.
+    pub(super) per_tau: f64,
+    pub(super) decay: Decay,
+}
+
+impl Fading {
+    /// For whoever has none of its own: with a decay constant of ten seconds.
+    pub(super) const USUAL: Self = Self { per_tau: 1e-4, decay: Decay::Rational };
+
+    #[inline]
+    pub(super) fn factor(self, age_ms: f64) -> f64 {
+        self.decay.factor(age_ms, self.per_tau)
+    }
+}
 
 /// Written by every request, from the choice to the end.
 ///
@@ -186,21 +204,21 @@ impl<'t> Whole<'t> {
     }
 
     /// All parts as they are now. Of peaks the highest counts, as of one after the other; of means each as much as it is fresh.
-    pub(super) fn seen(self, now_ms: i64, per_tau: f64) -> Seen {
+    pub(super) fn seen(self, now_ms: i64, fading: Fading) -> Seen {
         let mut seen = Seen { in_flight: self.in_flight(), ..Seen::default() };
         let mut weights = 0.0;
         let decayed = |traffic: &Traffic| {
             let (peak, age) = traffic.peak_and_age(now_ms);
-            peak * Decay::Rational.factor(age, per_tau)
+            peak * fading.factor(age)
         };
         for traffic in self.all() {
             let mean = traffic.mean_ns();
             // Where nothing was measured but something stands, it is an estimate, if everybody has it.
-            if mean > 0.0 || !std::ptr::eq(traffic, self.shared) {
+            if mean > 0.0 || !ptr::eq(traffic, self.shared) {
                 seen.peak_ns = seen.peak_ns.max(decayed(traffic));
             }
             if mean > 0.0 {
-                let weight = Decay::Rational.factor(age(now_ms, &traffic.mean_at_ms), per_tau);
+                let weight = fading.factor(age(now_ms, &traffic.mean_at_ms));
                 seen.mean_ns += mean * weight;
                 weights += weight;
             }
@@ -215,19 +233,19 @@ impl<'t> Whole<'t> {
     }
 
     /// The same as this thread knows it: what its own requests wrote as it is, and of the others at most a millisecond old, so that it
-    /// seldom reads what others write.
-    pub(super) fn known(self, now_ms: i64, per_tau: f64) -> Seen {
+    /// seldom reads what others write. How theirs faded until then is as whoever looked first in this millisecond has it.
+    pub(super) fn known(self, now_ms: i64, fading: Fading) -> Seen {
         match self.parts.get(parts::own()) {
-            Some(part) => part.known(self, now_ms, per_tau),
+            Some(part) => part.known(self, now_ms, fading),
             // It never sent a request there, so there is nothing to remember it by either.
-            None => self.seen(now_ms, per_tau),
+            None => self.seen(now_ms, fading),
         }
     }
 
     /// The highest response time lately, whenever that was.
     pub(super) fn latest(self) -> Seen {
         let at = |traffic: &Traffic| traffic.peak_at_ms.load(Relaxed).max(traffic.mean_at_ms.load(Relaxed));
-        self.seen(self.all().map(at).max().unwrap_or_default(), PER_TAU)
+        self.seen(self.all().map(at).max().unwrap_or_default(), Fading::USUAL)
     }
 
     /// Sets the peak for all, whatever was measured.
@@ -237,29 +255,32 @@ impl<'t> Whole<'t> {
 }
 
 impl Part {
-    fn known(&self, whole: Whole<'_>, now_ms: i64, per_tau: f64) -> Seen {
+    fn known(&self, whole: Whole<'_>, now_ms: i64, fading: Fading) -> Seen {
         let others = &self.others;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let this_ms = now_ms as u32 | 1 << (u32::BITS - 1);
         if others.seen.load(Relaxed) != this_ms {
-            self.look(whole, now_ms, per_tau);
+            self.look(whole, now_ms, fading);
             others.seen.store(this_ms, Relaxed);
         }
         let of = |ns: &AtomicU32| f64::from(f32::from_bits(ns.load(Relaxed)));
         let (peak, age) = self.traffic.peak_and_age(now_ms);
         Seen {
-            in_flight: others.in_flight.load(Relaxed).wrapping_add(self.traffic.in_flight()),
-            peak_ns: of(&others.peak_ns).max(peak * Decay::Rational.factor(age, per_tau)),
+            in_flight: others.in_flight.load(Relaxed).saturating_add(self.traffic.in_flight()),
+            peak_ns: of(&others.peak_ns).max(peak * fading.factor(age)),
             mean_ns: of(&others.mean_ns),
         }
     }
 
     #[cold]
-    fn look(&self, whole: Whole<'_>, now_ms: i64, per_tau: f64) {
-        let seen = whole.seen(now_ms, per_tau);
+    fn look(&self, whole: Whole<'_>, now_ms: i64, fading: Fading) {
+        let seen = whole.seen(now_ms, fading);
         #[allow(clippy::cast_possible_truncation)]
         let bits = |ns: f64| (ns as f32).to_bits();
-        self.others.in_flight.store(seen.in_flight.wrapping_sub(self.traffic.in_flight()), Relaxed);
+        // Not all less its own: threads that share this part may count in or out between the two.
+        let others = whole.all().filter(|traffic| !ptr::eq(*traffic, &raw const self.traffic));
+        let in_flight = others.fold(0_u32, |sum, traffic| sum.saturating_add(traffic.in_flight()));
+        self.others.in_flight.store(in_flight, Relaxed);
         self.others.peak_ns.store(bits(seen.peak_ns), Relaxed);
         self.others.mean_ns.store(bits(seen.mean_ns), Relaxed);
     }
@@ -267,7 +288,11 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+
+    const PER_TAU: f64 = Fading::USUAL.per_tau;
 
     fn parted(count: usize) -> (Traffic, Parts<Part>) {
         let parts = Parts::default();
@@ -282,7 +307,7 @@ mod tests {
         let (shared, parts) = parted(3);
         let whole = Whole { shared: &shared, parts: &parts };
         shared.set_peak(9e6, 1_000);
-        assert_eq!(whole.seen(1_000, PER_TAU), Seen { in_flight: 0, peak_ns: 9e6, mean_ns: 0.0 });
+        assert_eq!(whole.seen(1_000, Fading::USUAL), Seen { in_flight: 0, peak_ns: 9e6, mean_ns: 0.0 });
         let [a, b] = [0, 2].map(|index| &parts.get(index).unwrap().traffic);
         a.count_in();
         a.count_in();
@@ -292,15 +317,15 @@ mod tests {
         a.observe(2e6, 1_000, PER_TAU, PER_TAU, true);
         b.observe(4e6, 1_000, PER_TAU, PER_TAU, true);
         // What was an estimate is none any more.
-        assert_eq!(whole.seen(1_000, PER_TAU), Seen { in_flight: 3, peak_ns: 4e6, mean_ns: 3e6 });
+        assert_eq!(whole.seen(1_000, Fading::USUAL), Seen { in_flight: 3, peak_ns: 4e6, mean_ns: 3e6 });
         assert_eq!((whole.in_flight(), whole.picks()), (3, 4));
         // Who was silent for long counts little.
         a.observe(2e6, 61_000, PER_TAU, PER_TAU, true);
-        let seen = whole.seen(61_000, PER_TAU);
+        let seen = whole.seen(61_000, Fading::USUAL);
         assert!(seen.mean_ns < 2.1e6 && seen.peak_ns < 2.1e6, "{seen:?}");
         assert!(whole.latest().peak_ns < 2.1e6);
         whole.set_peak(1e6, 61_000);
-        assert_eq!(whole.seen(61_000, PER_TAU).peak_ns, 1e6);
+        assert_eq!(whole.seen(61_000, Fading::USUAL).peak_ns, 1e6);
     }
 
     #[test]
@@ -308,17 +333,41 @@ mod tests {
         let (shared, parts) = parted(2);
         let whole = Whole { shared: &shared, parts: &parts };
         let [mine, other] = [0, 1].map(|index| &parts.get(index).unwrap().traffic);
-        assert_eq!(whole.known(0, PER_TAU).in_flight, 0);
+        assert_eq!(whole.known(0, Fading::USUAL).in_flight, 0);
         mine.count_in();
         other.count_in();
         other.observe(5e6, 0, PER_TAU, PER_TAU, true);
-        assert_eq!(whole.known(0, PER_TAU), Seen { in_flight: 1, peak_ns: 0.0, mean_ns: 0.0 });
-        let known = whole.known(1, PER_TAU);
+        assert_eq!(whole.known(0, Fading::USUAL), Seen { in_flight: 1, peak_ns: 0.0, mean_ns: 0.0 });
+        let known = whole.known(1, Fading::USUAL);
         assert_eq!((known.in_flight, known.mean_ns), (2, 5e6));
         mine.observe(50e6, 1, PER_TAU, PER_TAU, true);
-        assert_eq!(whole.known(1, PER_TAU).peak_ns, 50e6);
+        assert_eq!(whole.known(1, Fading::USUAL).peak_ns, 50e6);
         mine.count_out();
-        assert_eq!(whole.known(1, PER_TAU).in_flight, 1);
+        assert_eq!(whole.known(1, Fading::USUAL).in_flight, 1);
+    }
+
+    #[test]
+    fn threads_that_share_a_part_never_know_of_more_than_there_are() {
+        let (shared, parts) = parted(2);
+        let whole = Whole { shared: &shared, parts: &parts };
+        let mine = &parts.get(0).unwrap().traffic;
+        thread::scope(|scope| {
+            let counting = scope.spawn(|| {
+                for _ in 0..500_000 {
+                    mine.count_in();
+                    mine.count_out();
+                }
+            });
+            let mut now_ms = 0;
+            while !counting.is_finished() {
+                now_ms += 1;
+                for _ in 0..4 {
+                    let known = whole.known(now_ms, Fading::USUAL).in_flight;
+                    assert!(known <= 1, "{known}");
+                }
+            }
+        });
+        assert_eq!(whole.known(-1, Fading::USUAL).in_flight, 0);
     }
 
     #[test]

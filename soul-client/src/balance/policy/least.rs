@@ -73,7 +73,7 @@ impl Cost {
         let mean = if mean > 0.0 { mean } else { typical_ns };
         // While it is failing by the peak, which has the penalty in it.
         let expected = if state.consecutive_failures() > 0 { mean.max(state.latest_peak_ns()) } else { mean };
-        expected * f64::from(in_flight + 1)
+        expected * (f64::from(in_flight) + 1.0)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::balance::{
     members::Members,
     pick::{nanos, per_ms},
     state::UpstreamState,
+    traffic::Fading,
 };
 
 /// Up to as many all are looked at; two of three or four would too often miss the idle one.
@@ -43,7 +44,7 @@ pub struct PeakEwma {
     pub seed: Duration,
     /// What a failure counts as at least; `None` records no failure. Default 5 s.
     pub failure_penalty: Option<Duration>,
-    /// How the decay is worked out. Default [`Decay::Rational`].
+    /// How the decay is worked out where one is chosen. Default [`Decay::Rational`], which response times are always averaged by.
     pub decay: Decay,
 }
 
@@ -109,10 +110,8 @@ trait Load: Send + Sync + 'static {
 struct InFlightLoad;
 
 struct PeakLoad {
-    /// One through the decay constant.
-    per_tau: f64,
+    fading: Fading,
     seed_ns: f64,
-    decay: Decay,
 }
 
 struct ShenYuLoad;
@@ -127,13 +126,16 @@ impl Load for InFlightLoad {
 impl Load for PeakLoad {
     #[inline]
     fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
-        let (peak, age) = state.peak_and_age(context.now_ms, self.per_tau);
+        let (peak, age) = state.peak_and_age(context.now_ms, self.fading);
         let in_flight = state.in_flight_at(context.now_ms);
         if peak > 0.0 {
-            return (peak * f64::from(in_flight + 1), self.decay.divisor(age * self.per_tau));
+            return (
+                peak * (f64::from(in_flight) + 1.0),
+                self.fading.decay.divisor(age * self.fading.per_tau),
+            );
         }
         // Until it is measured it gets one request at a time, and at once.
-        let load = if in_flight == 0 { 0.0 } else { self.seed_ns * f64::from(in_flight + 1) };
+        let load = if in_flight == 0 { 0.0 } else { self.seed_ns * (f64::from(in_flight) + 1.0) };
         (load, 1.0)
     }
 }
@@ -141,7 +143,7 @@ impl Load for PeakLoad {
 impl Load for ShenYuLoad {
     fn load(&self, state: &UpstreamState, context: &PickContext<'_>) -> (f64, f64) {
         let (mean_ns, in_flight) = (state.mean_ns(context.now_ms), state.in_flight_at(context.now_ms));
-        ((mean_ns / 1e6 + 1.0).sqrt().floor() * f64::from(in_flight + 1), 1.0)
+        ((mean_ns / 1e6 + 1.0).sqrt().floor() * (f64::from(in_flight) + 1.0), 1.0)
     }
 
     fn is_due(&self, state: &UpstreamState, context: &PickContext<'_>) -> bool {
@@ -157,10 +159,10 @@ impl Policy for LeastRequest {
 
 impl Policy for PeakEwma {
     fn build(&self, members: Members<'_>, context: &BuildContext<'_>) -> Box<dyn Picker> {
-        let per_tau = per_ms(self.tau);
+        let fading = Fading { per_tau: per_ms(self.tau), decay: self.decay };
         let (mut sum, mut count) = (0.0, 0.0);
         for (_, state) in members.up_states() {
-            let cost = state.decayed_peak_ns(context.now_ms, per_tau, self.decay);
+            let cost = state.decayed_peak_ns(context.now_ms, fading);
             if cost > 0.0 {
                 sum += cost;
                 count += 1.0;
@@ -173,7 +175,7 @@ impl Policy for PeakEwma {
                 state.set_peak(NEWCOMER * sum / count, context.now_ms, false);
             }
         }
-        let load = PeakLoad { per_tau, seed_ns: nanos(self.seed), decay: self.decay };
+        let load = PeakLoad { fading, seed_ns: nanos(self.seed) };
         Box::new(TwoChoices::new(members, load, 2))
     }
 

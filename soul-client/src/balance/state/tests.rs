@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 
-use super::*;
+use super::{super::policy::Decay, *};
 
 proptest! {
     #[test]
@@ -53,7 +55,7 @@ fn the_peak_rises_at_once_and_falls_slowly() {
     assert_eq!(state.peak_response_time(), Some(Duration::from_millis(100)));
     assert!(state.mean_response_time().unwrap() < Duration::from_millis(2));
     // After one decay constant a third of the peak is left.
-    let decayed = state.decayed_peak_ns(11_001, 1e-4, Decay::Exact);
+    let decayed = state.decayed_peak_ns(11_001, Fading { per_tau: 1e-4, decay: Decay::Exact });
     assert!((decayed / 100e6 - (-1_f64).exp()).abs() < 1e-12);
     state.observe(0, 1e6, 11_001, 1e-4, 1e-4);
     assert!((state.latest_peak_ns() / 1e6 - (99.0 * Decay::Rational.factor(1e4, 1e-4) + 1.0)).abs() < 1e-6);

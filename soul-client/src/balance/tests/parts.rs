@@ -1,6 +1,7 @@
 //! Several parts: threads that choose write nothing that another one writes, and yet it is one service that they choose from.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Barrier,
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -128,6 +129,24 @@ fn whoever_chooses_by_load_heeds_what_other_threads_do_a_millisecond_later() {
 }
 
 #[test]
+fn peaks_decay_as_exactly_as_the_setting_says() {
+    for (decay, expected) in [(policy::Decay::Exact, 0), (policy::Decay::Rational, 1)] {
+        let policy = policy::PeakEwma { decay, ..Default::default() };
+        let fresh = Settings { parts: 2, policy: Arc::new(policy), ..settings("peakEwma") };
+        let balancer = Balancer::new(upstreams(&[50; 2]), fresh, NOW);
+        let own = |index| Arc::clone(balancer.snapshot().members().own(index).unwrap());
+        // After three decay constants it is 5.0 ms exactly, and 7.7 ms by the approximation.
+        let later = NOW + 30_000;
+        on_each(1, |_| {
+            own(0).begin(NOW).complete(Outcome::Success, ms(100), NOW);
+            own(1).begin(later).complete(Outcome::Success, ms(6), later);
+        });
+        let chosen = on_each(2, |_| number(&balancer.choose(&PickContext::at(later)).unwrap()));
+        assert_eq!(chosen, [expected; 2], "{decay:?}");
+    }
+}
+
+#[test]
 fn a_limit_holds_whatever_threads_look_at_once() {
     let (set, way) = set("random", &[50], 4);
     let (most, taken) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -171,6 +190,18 @@ proptest! {
                 let off = if name == "weightedRoundRobin" { 2 } else { 0 };
                 prop_assert!(count.abs_diff(expected) <= off, "{} {:?}: {:?}", name, weights, picks);
             }
+        }
+        for (i, (weight, member)) in weights.iter().zip(set.members()).enumerate() {
+            let count = picks.iter().flatten().filter(|n| **n == i).count();
+            let expected = threads * rounds * if even { 1 } else { *weight as usize };
+            let off = if name == "weightedRoundRobin" { 2 * threads } else { 0 };
+            prop_assert!(count.abs_diff(expected) <= off, "{} {:?}: {} of {}", name, weights, count, i);
+            prop_assert_eq!(member.state().picks(), count as u64);
+        }
+        if even {
+            // Nor do they go from one to the next in step: as long as some have had none nobody has two.
+            let firsts: BTreeSet<_> = picks.iter().map(|picks| picks[0]).collect();
+            prop_assert_eq!(firsts.len(), threads.min(weights.len()));
         }
     }
 
