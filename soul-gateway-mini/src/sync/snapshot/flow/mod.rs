@@ -30,12 +30,18 @@ pub(crate) struct Flow {
     met: AtomicBool,
     parts: Sharded<Part>,
     control: OnceLock<Box<Mutex<Control>>>,
+    /// Whether a thread was strained since the last look.
+    strained: AtomicBool,
+    /// When a thread looked last. All read it, and one in each interval writes it: were each to look, what looking takes would grow
+    /// with the square of the threads.
+    looked_ms: AtomicI64,
 }
 
 struct Part {
     answers: AtomicU64,
     /// Since the last look.
     least_us: AtomicU32,
+    /// When this thread wanted to look last.
     looked_ms: AtomicI64,
 }
 
@@ -53,6 +59,8 @@ impl Default for Flow {
             met: AtomicBool::new(false),
             parts: Sharded::default(),
             control: OnceLock::new(),
+            strained: AtomicBool::new(false),
+            looked_ms: AtomicI64::new(0),
         }
     }
 }
@@ -86,16 +94,21 @@ impl Flow {
         if took < part.least_us.load(Relaxed) {
             part.least_us.store(took, Relaxed);
         }
-        if is_due(part, now_ms) {
-            self.look(now_ms, in_flight(), most, strained());
+        if is_due(&part.looked_ms, now_ms) {
+            if strained() {
+                self.strained.store(true, Relaxed);
+            }
+            if is_due(&self.looked_ms, now_ms) {
+                self.look(now_ms, in_flight(), most);
+            }
         }
     }
 
     /// A request met the limit.
     pub(crate) fn met(&self, now_ms: i64, in_flight: u32, most: u32) {
         self.met.store(true, Relaxed);
-        if is_due(self.parts.mine(), now_ms) {
-            self.look(now_ms, in_flight, most, false);
+        if is_due(&self.parts.mine().looked_ms, now_ms) && is_due(&self.looked_ms, now_ms) {
+            self.look(now_ms, in_flight, most);
         }
     }
 
@@ -106,12 +119,11 @@ impl Flow {
 
     /// The limit, if there is one and requests still come.
     pub(crate) fn known_limit(&self, now_ms: i64) -> Option<u32> {
-        let lately = |part: &Part| passed_ms(part, now_ms) < KNOWN_MS;
-        Some(self.limit()).filter(|limit| *limit < u32::MAX && self.parts.all().any(lately))
+        Some(self.limit()).filter(|limit| *limit < u32::MAX && passed_ms(&self.looked_ms, now_ms) < KNOWN_MS)
     }
 
     #[cold]
-    fn look(&self, now_ms: i64, in_flight: u32, most: u32, strained: bool) {
+    fn look(&self, now_ms: i64, in_flight: u32, most: u32) {
         let control = self.control.get_or_init(|| Box::new(Mutex::new(Control::new(now_ms))));
         let mut control = match control.try_lock() {
             Ok(control) => control,
@@ -120,6 +132,7 @@ impl Flow {
             Err(TryLockError::WouldBlock) => return,
         };
         let met = self.met.swap(false, Relaxed);
+        let strained = self.strained.swap(false, Relaxed);
         let least = self.parts.all().map(|part| part.least_us.swap(u32::MAX, Relaxed)).min();
         let least_us = least.unwrap_or(u32::MAX);
         let answers = self.answers();
@@ -129,16 +142,50 @@ impl Flow {
     }
 }
 
-/// Whether this thread has not looked for a while; notes that it does now.
-fn is_due(part: &Part, now_ms: i64) -> bool {
-    let due = passed_ms(part, now_ms) >= LOOK_MS;
+/// Whether nobody has looked for a while; notes that somebody does now.
+fn is_due(looked_ms: &AtomicI64, now_ms: i64) -> bool {
+    let due = passed_ms(looked_ms, now_ms) >= LOOK_MS;
     if due {
-        part.looked_ms.store(now_ms, Relaxed);
+        looked_ms.store(now_ms, Relaxed);
     }
     due
 }
 
-/// Since a thread looked. A very long time if the clock was set back.
-fn passed_ms(part: &Part, now_ms: i64) -> u64 {
-    now_ms.wrapping_sub(part.looked_ms.load(Relaxed)).cast_unsigned()
+/// Since somebody looked. A very long time if the clock was set back.
+fn passed_ms(looked_ms: &AtomicI64, now_ms: i64) -> u64 {
+    now_ms.wrapping_sub(looked_ms.load(Relaxed)).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use soul_client::balance::parts;
+
+    use super::*;
+    use crate::shard;
+
+    #[test]
+    fn one_thread_looks_for_all_and_hears_of_the_strain_of_any() {
+        let flow = Flow::default();
+        let looks = AtomicU32::new(0);
+        let answered = |lane, now_ms, strained| {
+            let on_lane = || {
+                parts::enter(lane);
+                let in_flight = || looks.fetch_add(1, Relaxed);
+                flow.answered(Duration::from_millis(1), now_ms, in_flight, 1024, || strained);
+            };
+            thread::scope(|scope| scope.spawn(on_lane).join().unwrap());
+        };
+        answered(0, 1_000, false);
+        for lane in 1..4 {
+            answered(lane, 1_005, true);
+        }
+        assert_eq!((looks.load(Relaxed), flow.answers()), (1, 4));
+        // With one core there is one part for all, and so little to ask.
+        assert_eq!(flow.strained.load(Relaxed), shard::count() > 1);
+        answered(0, 1_010, false);
+        assert_eq!(looks.load(Relaxed), 2);
+        assert!(!flow.strained.load(Relaxed), "it was told");
+    }
 }
