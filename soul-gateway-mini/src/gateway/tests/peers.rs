@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -389,4 +389,11 @@ pub(super) async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
 pub(super) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
+}
+
+/// The same, where only who has this may listen later.
+pub(super) fn reserved() -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    socket
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io::ErrorKind,
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -20,12 +21,17 @@ use axum::{
 };
 use serde_json::{Value, json};
 use soul_client::wire::soul::{ConfigGroup, md5_hex};
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use url::form_urlencoded;
 
 use super::{
     super::{Gateway, GatewayConfig, GatewaySource},
-    peers::{Upstream, eventually, get, nobody, within},
+    peers::{Upstream, eventually, get, nobody, reserved, within},
     setup::{ConfigData, config, handle, rule, service},
 };
 
@@ -64,7 +70,20 @@ impl Admin {
         Self::start_at("127.0.0.1:0".parse().unwrap(), data, Duration::from_secs(60)).await
     }
 
+    /// Where one was that died: its port may be somebody else's for a moment.
     async fn start_at(address: SocketAddr, data: &ConfigData, hold: Duration) -> Self {
+        let bound = async {
+            loop {
+                match TcpListener::bind(address).await {
+                    Err(e) if e.kind() == ErrorKind::AddrInUse => sleep(Duration::from_millis(20)).await,
+                    bound => return bound,
+                }
+            }
+        };
+        Self::start_on(within(bound).await.unwrap(), data, hold)
+    }
+
+    fn start_on(socket: TcpListener, data: &ConfigData, hold: Duration) -> Self {
         let inner = Arc::new(Inner {
             groups: watch::Sender::new(groups(data)),
             mood: Mutex::new(Mood::Fine),
@@ -76,9 +95,8 @@ impl Admin {
             .route("/configs/fetch", on_get(fetch))
             .route("/configs/listener", post(listener))
             .with_state(Arc::clone(&inner));
-        let listener = TcpListener::bind(address).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let address = socket.local_addr().unwrap();
+        let server = tokio::spawn(async move { axum::serve(socket, router).await.unwrap() });
         Self { address, inner, server }
     }
 
@@ -242,14 +260,15 @@ async fn a_change_serves_at_once_and_only_its_group_is_fetched() {
 #[tokio::test]
 async fn the_second_admin_is_followed_when_the_first_is_down_and_back_again() {
     let upstream = Upstream::named("one").await;
-    let first = nobody().await;
+    let first = reserved();
     let second = Admin::start(&with_paths(&upstream, &["/http/b"])).await;
-    let gateway = follow(quick(), &[first, second.address]).await;
+    let gateway = follow(quick(), &[first.local_addr().unwrap(), second.address]).await;
     assert!(within(gateway.ready()).await);
     assert!(serves(&gateway, "/http/b").await);
 
     // It stays with the one that works.
-    let first = Admin::start_at(first, &with_paths(&upstream, &["/http/a"]), Duration::from_secs(60)).await;
+    let listener = first.listen(64).unwrap();
+    let first = Admin::start_on(listener, &with_paths(&upstream, &["/http/a"]), Duration::from_secs(60));
     second.publish(&with_paths(&upstream, &["/http/b", "/http/c"]));
     eventually("its changes come", async || serves(&gateway, "/http/c").await).await;
     assert_eq!(first.fetches(), 0);
@@ -395,12 +414,15 @@ async fn an_admin_that_reports_changes_without_end_is_not_asked_without_end() {
 #[tokio::test]
 async fn the_admin_may_start_last() {
     let upstream = Upstream::named("one").await;
-    let address = nobody().await;
-    let gateway = follow(quick(), &[address]).await;
+    let port = reserved();
+    let gateway = follow(quick(), &[port.local_addr().unwrap()]).await;
     let mut status = gateway.sync_status();
     within(status.wait_for(|s| s.consecutive_failures >= 3)).await.unwrap();
-    let _admin =
-        Admin::start_at(address, &with_paths(&upstream, &["/http/a"]), Duration::from_secs(60)).await;
+    let _admin = Admin::start_on(
+        port.listen(64).unwrap(),
+        &with_paths(&upstream, &["/http/a"]),
+        Duration::from_secs(60),
+    );
     assert!(within(gateway.ready()).await);
     assert!(serves(&gateway, "/http/a").await);
 }
