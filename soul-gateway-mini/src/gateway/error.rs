@@ -152,4 +152,7 @@ pub(super) enum Refusal {
     /// The upstream did not answer in time.
     #[error("no answer of `{upstream}` within {} ms", after.as_millis())]
     Late { upstream: Arc<str>, after: Duration },
+    /// The upstream did not answer in the time that the caller gives, which is no fault of the upstream.
+    #[error("no answer of `{upstream}` within the {} ms that the caller gives", after.as_millis())]
+    GivenUp { upstream: Arc<str>, after: Duration },
 }

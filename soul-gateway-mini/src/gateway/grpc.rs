@@ -73,7 +73,7 @@ fn code(refusal: &Refusal) -> u16 {
         | Refusal::NoRule
         | Refusal::ContextPath(_)
         | Refusal::NoHttp2 { .. } => UNIMPLEMENTED,
-        Refusal::Late { .. } => DEADLINE_EXCEEDED,
+        Refusal::Late { .. } | Refusal::GivenUp { .. } => DEADLINE_EXCEEDED,
         Refusal::HeadTooLarge | Refusal::Caller(CallerFault::TooLarge) => RESOURCE_EXHAUSTED,
         Refusal::Caller(CallerFault::Left | CallerFault::Stalled) => CANCELLED,
         Refusal::Malformed(_)

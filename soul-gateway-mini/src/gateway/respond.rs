@@ -208,7 +208,14 @@ fn log(refusal: &Refusal, record: &Record<'_>) {
     let (selector, rule) = (record.selector.map(Selector::name), record.rule.map(Rule::name));
     let retries = record.tally.retries;
     if http_status(refusal).is_server_error()
-        && !matches!(refusal, Refusal::NotReady | Refusal::NotServed(_) | Refusal::Overloaded | Refusal::Busy)
+        && !matches!(
+            refusal,
+            Refusal::NotReady
+                | Refusal::NotServed(_)
+                | Refusal::Overloaded
+                | Refusal::Busy
+                | Refusal::GivenUp { .. }
+        )
     {
         tracing::warn!(
             selector,
@@ -262,7 +269,7 @@ fn words(refusal: &Refusal) -> (i32, &'static str) {
         | Refusal::Broken { .. }
         | Refusal::Unusable { .. }
         | Refusal::NoHttp2 { .. } => SERVICE_RESULT_ERROR,
-        Refusal::ConnectLate { .. } | Refusal::Late { .. } => SERVICE_TIMEOUT,
+        Refusal::ConnectLate { .. } | Refusal::Late { .. } | Refusal::GivenUp { .. } => SERVICE_TIMEOUT,
     }
 }
 
@@ -296,7 +303,9 @@ fn http_status(refusal: &Refusal) -> StatusCode {
         | Refusal::Broken { .. }
         | Refusal::Unusable { .. }
         | Refusal::NoHttp2 { .. } => StatusCode::BAD_GATEWAY,
-        Refusal::ConnectLate { .. } | Refusal::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
+        Refusal::ConnectLate { .. } | Refusal::Late { .. } | Refusal::GivenUp { .. } => {
+            StatusCode::GATEWAY_TIMEOUT
+        }
     }
 }
 
@@ -318,7 +327,7 @@ fn as_soul(refusal: &Refusal) -> (StatusCode, (i32, &'static str), Option<String
             "io.netty.channel.ConnectTimeoutException: connection timed out: {}",
             java_address(upstream)
         )),
-        Refusal::Late { after, .. } => failed(format!(
+        Refusal::Late { after, .. } | Refusal::GivenUp { after, .. } => failed(format!(
             "Did not observe any item or terminal signal within {}ms in 'flatMap' (and no fallback has been configured)",
             after.as_millis()
         )),

@@ -78,17 +78,37 @@ impl UpstreamTls {
         trust.warn();
         let (this, new) = (Arc::clone(self), Contents::read(&trust)?.trusting(&trust)?);
         Ok(move || {
-            *this.seen() = new.digest;
-            let old = this.trusting.load();
-            if new.trust != old.trust || new.digest != old.digest {
+            let (old, digest) = (this.trusting.load(), new.digest);
+            if new.trust != old.trust || digest != old.digest {
                 this.trusting.store(Arc::new(new));
             }
+            // After it: what a look took up meanwhile serves no more.
+            *this.seen() = digest;
         })
     }
 
     /// Looks at the files now and then, for ever.
     pub(crate) async fn watch(self: Arc<Self>) {
         watch(self, "upstreams").await;
+    }
+
+    /// Takes up what the files hold now, unless it is what was seen last.
+    ///
+    /// - `old`: what served before they were looked at.
+    fn take_up(&self, old: &Arc<Trusting>) -> Result<(), TlsError> {
+        let contents = Contents::read(&old.trust)?;
+        let digest = contents.digest();
+        if std::mem::replace(&mut *self.seen(), digest) != digest {
+            let new = Arc::new(contents.trusting(&old.trust)?);
+            let before = self.trusting.compare_and_swap(old, new);
+            if Arc::ptr_eq(&before, old) {
+                tracing::info!("upstreams are spoken to by the new certificates in the files");
+            } else {
+                // Other settings that came meanwhile count more; the next look goes by them.
+                *self.seen() = before.digest;
+            }
+        }
+        Ok(())
     }
 
     fn seen(&self) -> MutexGuard<'_, Digest> {
@@ -120,16 +140,7 @@ impl UpstreamTls {
 
 impl Look for UpstreamTls {
     fn look(&self) -> Result<(), TlsError> {
-        let old = self.trusting.load_full();
-        let contents = Contents::read(&old.trust)?;
-        let digest = contents.digest();
-        if std::mem::replace(&mut *self.seen(), digest) != digest {
-            let new = Arc::new(contents.trusting(&old.trust)?);
-            // Other settings that came meanwhile count more.
-            self.trusting.compare_and_swap(&old, new);
-            tracing::info!("upstreams are spoken to by the new certificates in the files");
-        }
-        Ok(())
+        self.take_up(&self.trusting.load_full())
     }
 }
 
@@ -271,6 +282,17 @@ mod tests {
         tls.look().unwrap();
         let second = tls.trusting.load_full();
         assert!(!Arc::ptr_eq(&first, &second));
+
+        // A reload in the midst of a look counts more, and the next look goes on from there.
+        let insecure = UpstreamTrust { anybody: true, ..trust.clone() };
+        tls.read(insecure).unwrap()();
+        issue();
+        tls.take_up(&second).unwrap();
+        let third = tls.trusting.load_full();
+        assert!(third.trust.anybody && third.digest == second.digest);
+        tls.look().unwrap();
+        let second = tls.trusting.load_full();
+        assert!(second.trust.anybody && second.digest != third.digest, "the renewal is not forgotten");
 
         std::fs::write(&key, "none").unwrap();
         assert!(tls.look().unwrap_err().to_string().contains("a.key` (`--upstream-key`)"));

@@ -236,8 +236,9 @@ struct Stream {
 
 impl Stream {
     async fn answer(&self, mut request: Request<Incoming>) -> Response<AnswerBody> {
-        let tunnels = websocket::is_asked(&mut request);
         let too_large = self.streams.limits.are_exceeded_by(&request);
+        // With that it gets lines that its caller did not send.
+        let tunnels = websocket::is_asked(&mut request);
         let (head, body) = as_of_http1(request).into_parts();
         let mut response = if too_large {
             Requests::refuse(&head, Refusal::HeadTooLarge, &self.caller)

@@ -85,11 +85,11 @@ impl<S: AsyncWrite + Unpin> Telling<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// The server begins, or goes on, to write something of its own, once what waits was taken.
+    /// The server begins, or goes on, to write something of its own, once what waits was taken. From then on nothing joins that:
+    /// it would be about the next request.
     fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_tell(cx))?;
         self.interims.writing.store(true, Relaxed);
-        Poll::Ready(Ok(()))
+        self.poll_tell(cx)
     }
 }
 
@@ -144,6 +144,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Telling<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, pin::pin};
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     use super::*;
@@ -154,6 +156,14 @@ mod tests {
         let (near, far) = duplex(room);
         let interims = Arc::default();
         (Telling::new(near, Arc::clone(&interims)), far, interims)
+    }
+
+    async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+        poll_fn(|cx| match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 
     async fn taken(mut near: Telling<DuplexStream>, mut far: DuplexStream) -> Vec<u8> {
@@ -187,6 +197,31 @@ mod tests {
             [b"half an answer", HINT].concat(),
             "what came too early is dropped"
         );
+    }
+
+    #[tokio::test]
+    async fn nothing_gets_before_an_answer_that_waits_for_room() {
+        let (mut near, mut far, interims) = pair(8);
+        interims.tell(HINT);
+        let mut all = Vec::new();
+        {
+            let mut writing = pin!(near.write_all(b"answer"));
+            assert!(poll_once(writing.as_mut()).await.is_none(), "there is no room");
+            interims.tell(b"of the next request");
+            let reading = async {
+                while all.len() < HINT.len() {
+                    far.read_buf(&mut all).await.unwrap();
+                }
+            };
+            tokio::join!(writing, reading).0.unwrap();
+        }
+        let writing = tokio::spawn(async move {
+            near.flush().await.unwrap();
+            near.shutdown().await.unwrap();
+        });
+        far.read_to_end(&mut all).await.unwrap();
+        writing.await.unwrap();
+        assert_eq!(all, [HINT, b"answer"].concat());
     }
 
     #[tokio::test]

@@ -46,7 +46,7 @@ use headers::{Announced, Asked};
 use hops::Via;
 use interim::Listener;
 use pool::Limits;
-use send::{Elsewhere, Failure};
+use send::{Elsewhere, Failure, Patience};
 use upload::Upload;
 
 use super::{
@@ -147,6 +147,8 @@ struct Sending<'r> {
     whole: bool,
     /// Whether it is one of gRPC, which needs an upstream of HTTP/2.
     grpc: bool,
+    /// How long its caller waits, if it says so.
+    patience: Option<Patience>,
 }
 
 impl<'r> Sending<'r> {
@@ -180,6 +182,7 @@ impl<'r> Sending<'r> {
             upload,
             whole: true,
             grpc: grpc::is_asked(head),
+            patience: None,
         })
     }
 
@@ -356,8 +359,20 @@ impl<'r> Sending<'r> {
         Ok(response)
     }
 
+    /// What the caller is told of an attempt that was not over when its time was.
+    fn given_up(&self, upstream: &Arc<str>) -> Option<Failure> {
+        let Patience { whole: after, .. } = self.patience.filter(|patience| patience.is_over())?;
+        let refusal = Refusal::GivenUp { upstream: Arc::clone(upstream), after };
+        Some(Failure { refusal, elsewhere: Elsewhere::No })
+    }
+
     fn not_connected(&self, candidate: Candidate<'_>, cause: ConnectError) -> Failure {
         let destination = candidate.destination;
+        if matches!(cause, ConnectError::Late(_))
+            && let Some(given_up) = self.given_up(destination.address())
+        {
+            return given_up;
+        }
         if !cause.is_ours() {
             destination.count_failure();
             candidate.ended(Outcome::Refused, self.caller.lane.now());

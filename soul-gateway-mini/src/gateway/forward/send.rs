@@ -78,13 +78,20 @@ pub(in crate::gateway) async fn send<'r>(
     if sending.grpc
         && let Some(limit) = grpc::timeout(&sending.head.headers)
     {
-        caller.alarm.end_by(came.at + limit);
+        let until = came.at + limit;
+        caller.alarm.end_by(until);
         timeout = timeout.min(limit);
+        sending.patience = Some(Patience { whole: limit, until });
     }
     (tally.target, tally.allowed) = (Some(sending.target.clone()), rule.retry());
     let mut left =
         Left { failovers: forwarder.failover_limit, seen_once: false, retries: rule.retry(), timeout };
-    let mut deadline = came.at + timeout;
+    let patience = sending.patience;
+    let deadline_from = |start: Instant| {
+        let deadline = start + timeout;
+        patience.map_or(deadline, |patience| deadline.min(patience.until))
+    };
+    let mut deadline = deadline_from(came.at);
     loop {
         let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
         if forwarder.room.queue > 0 || candidate.is_at_limit(&forwarder.room) {
@@ -93,7 +100,7 @@ pub(in crate::gateway) async fn send<'r>(
             candidate = Box::pin(room(&forwarder.room, &mut candidates, caller, tally.retries)).await?;
             if tally.retries == 0 {
                 // The time in a queue is not the upstream's.
-                deadline = candidate.chosen() + timeout;
+                deadline = deadline_from(candidate.chosen());
             }
         }
         tally.upstream = Some(candidate.destination.address());
@@ -113,7 +120,7 @@ pub(in crate::gateway) async fn send<'r>(
         }
         tally.retries += 1;
         if again == Again::WithNewTime {
-            deadline = now.at + timeout;
+            deadline = deadline_from(now.at);
         }
     }
 }
@@ -201,6 +208,21 @@ async fn trial<'r>(
     }
 }
 
+/// The time that a caller gives its request: what takes longer is given up, and no upstream is to blame for it.
+#[derive(Clone, Copy)]
+pub(super) struct Patience {
+    pub(super) whole: Duration,
+    until: Instant,
+}
+
+impl Patience {
+    pub(super) fn is_over(self) -> bool {
+        /// Timers go off by whole ticks, and the alarm counts microseconds.
+        const TICK: Duration = Duration::from_millis(1);
+        Instant::now() + TICK >= self.until
+    }
+}
+
 /// How often and until when a request may be tried again.
 struct Left {
     failovers: usize,
@@ -250,7 +272,7 @@ impl Elsewhere {
 impl Left {
     /// Whether another upstream may be tried after `failure`. `whole`: the request is still, or again, all there.
     fn after(&mut self, failure: &Failure, whole: bool, deadline: Instant) -> Option<Again> {
-        if !whole || matches!(failure.refusal, Refusal::Caller(_)) {
+        if !whole || matches!(failure.refusal, Refusal::Caller(_) | Refusal::GivenUp { .. }) {
             return None;
         }
         let elsewhere = match failure.elsewhere {

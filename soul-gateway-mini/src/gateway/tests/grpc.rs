@@ -1,15 +1,17 @@
 //! Calls of gRPC: through, and refused.
 
-use std::future::poll_fn;
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use h2::Reason;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use tokio::sync::mpsc;
+use soul_client::wire::soul::DivideUpstream;
+use tokio::{net::TcpListener, sync::mpsc};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     super::GatewayConfig,
     http2::{Caller, whole},
-    peers::{Upstream, nobody, within},
+    peers::{Upstream, Wire, nobody, within},
     setup::{Running, config, handle, service},
     upstream_http2::{Peer, read},
     upstream_tls::spoken,
@@ -186,4 +188,72 @@ async fn the_time_of_a_caller_counts_as_that_of_the_rule_and_is_passed_on() {
     ask(3_600_000, "/http/begins", "300m").await.expect_err("an answer that has begun breaks off in time");
     let (timeout, reason) = within(seen.recv()).await.unwrap();
     assert_eq!((&*timeout, reason), ("300m", Reason::CANCEL));
+}
+
+#[tokio::test]
+async fn who_gives_its_call_too_little_time_makes_no_upstream_suspect() {
+    const RULE_MS: u32 = 3_600_000;
+
+    // Whoever connects gets these bytes and nothing more: by none TLS waits for its handshake, by settings HTTP/2 for an answer.
+    let mute = async |says: &'static [u8]| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (told, connections) = mpsc::unbounded_channel();
+        let accepting = tokio::spawn(async move {
+            let mut wires = Vec::new();
+            loop {
+                let mut wire = Wire::new(listener.accept().await.unwrap().0);
+                let _ = told.send(());
+                wire.send(says).await;
+                wires.push(wire);
+            }
+        });
+        (address, connections, AbortOnDropHandle::new(accepting))
+    };
+    let call = async |running: &Running, timeout| {
+        let mut caller = Caller::connect(running.address()).await;
+        let request = Request::put("http://shop.example/http/x")
+            .header("content-type", "application/grpc")
+            .header("grpc-timeout", timeout)
+            .body(())
+            .unwrap();
+        let (head, ..) = whole(caller.ask(request).await).await.unwrap();
+        let upstreams = running.status().await["config"]["selectors"][0]["upstreams"].clone();
+        let upstreams = upstreams.as_array().unwrap();
+        let suspect = upstreams.iter().any(|upstream| upstream["suspect"] == true);
+        let failures = upstreams.iter().map(|upstream| upstream["failures"].as_u64().unwrap());
+        (head.headers()["grpc-status"].to_str().unwrap().to_owned(), suspect, failures.sum::<u64>())
+    };
+    // The only one there is would never be passed over.
+    let two = [mute(b"").await, mute(b"").await];
+    let silent = {
+        let mut data = spoken("https://", nobody().await, RULE_MS);
+        let upstreams = [&two[0].0, &two[1].0].map(|address| DivideUpstream {
+            protocol: Some("https://".to_owned()),
+            ..DivideUpstream::registered(address.to_string())
+        });
+        Arc::make_mut(&mut data.selectors[0]).handle = Some(DivideUpstream::write_handle(&upstreams));
+        data
+    };
+    let hour = Duration::from_secs(3600);
+    let patient = || GatewayConfig { connect_timeout: hour, suspect_for: hour, ..config() };
+    let blameless = ("4".to_owned(), false, 0);
+
+    let running = Running::with(patient(), &silent).await;
+    for _ in 0..3 {
+        assert_eq!(call(&running, "200m").await, blameless);
+    }
+    let hasty = GatewayConfig { connect_timeout: Duration::from_millis(100), ..patient() };
+    let running = Running::with(hasty, &silent).await;
+    let blamed = call(&running, "50S").await;
+    assert_eq!((blamed.1, blamed.2), (true, 2), "it is late by the gateway's own measure");
+
+    let (address, connections, _accepting) = mute(b"\0\0\0\x04\0\0\0\0\0").await;
+    let running = Running::with(patient(), &spoken("h2c://", address, RULE_MS)).await;
+    for _ in 0..3 {
+        assert_eq!(call(&running, "200m").await, blameless);
+    }
+    assert_eq!(connections.len(), 1, "and the connection is no less trusted");
+    let running = Running::with(config(), &spoken("h2c://", address, 200)).await;
+    assert_eq!(call(&running, "50S").await.2, 1, "the time of the rule is for the upstream to keep");
 }

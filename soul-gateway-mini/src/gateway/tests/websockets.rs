@@ -195,3 +195,17 @@ async fn shutdown_waits_for_streams_that_are_tunnels() {
     assert_eq!(within(running.gateway.shutdown()).await, Drained::CutOff { connections: 1 });
     within(upstream).await.unwrap();
 }
+
+#[tokio::test]
+async fn what_a_handshake_gets_on_its_way_does_not_count_among_its_callers_lines() {
+    let asked = asking("http", "websocket");
+    let lines = asked.headers().len();
+    for (max_headers, expected) in
+        [(lines, StatusCode::OK), (lines - 1, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)]
+    {
+        let (running, _upstream) = echo(GatewayConfig { max_headers, ..config() }).await;
+        let caller = Caller::connect(running.address()).await;
+        let (answer, _up) = open(&caller, asking("http", "websocket")).await;
+        assert_eq!(within(answer).await.unwrap().status(), expected);
+    }
+}

@@ -103,6 +103,12 @@ impl Sending<'_> {
             if let Some(upload) = self.upload.as_mut().filter(|upload| upload.is_kept()) {
                 upload.rewind();
             }
+            if matches!(cause, SendError::Late)
+                && let Some(given_up) = self.given_up(address)
+            {
+                under_way.pulse().miss();
+                return Err(given_up);
+            }
             match cause {
                 // It may be dead without anybody having said so.
                 SendError::Late => under_way.pulse().doubt(),

@@ -3,7 +3,10 @@
 //!
 //! - A request that was late casts doubt on its connection: others are asked on another one until the upstream has answered a
 //!   PING. Nothing happens to the requests that share it.
-//! - The same question is asked when requests are under way and nothing has come for a while.
+//! - The same question is asked when requests are under way and nothing has come for a while, or none came before their callers
+//!   gave them up.
+//! - It is asked ever more seldom while nothing but answers to it comes. Where there is doubt and it may not be asked yet, the
+//!   connection is left alone until it may.
 //! - Who does not answer it in time is gone, and so are all requests that wait there.
 
 use std::{
@@ -20,11 +23,12 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long nothing may come before the first question.
+/// How long nothing may come before the first question, and how often that is looked at.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// And before the later ones, if still nothing came but answers to them, four times as long each time: servers of gRPC end a
-/// connection on which the fourth PING comes sooner than five minutes after the third, with nothing of their own in between.
+/// And before the later ones, after the last answer to them and if still nothing else came, four times as long each time: servers
+/// of gRPC end a connection on which the fourth PING comes sooner than five minutes after the third, with nothing of their own in
+/// between.
 const SILENCE_MAX: Duration = Duration::from_secs(310);
 
 /// How long an answer to the question may take: the pauses of a busy program are no deaths.
@@ -41,6 +45,8 @@ pub(super) struct Pulse {
     doubt: Notify,
     /// Whether anything of an answer came since it was last looked.
     heard: AtomicBool,
+    /// Whether a caller gave up a request before that.
+    missed: AtomicBool,
 }
 
 impl Pulse {
@@ -68,6 +74,11 @@ impl Pulse {
         self.doubt.notify_one();
     }
 
+    /// An answer did not come before its caller gave up, which may have been soon.
+    pub(super) fn miss(&self) {
+        self.missed.store(true, Relaxed);
+    }
+
     pub(super) fn retire(&self) {
         self.retired.store(true, Relaxed);
     }
@@ -86,27 +97,34 @@ impl Pulse {
         let mut silence = SILENCE;
         let mut answered = None::<Instant>;
         loop {
-            let doubted = tokio::select! {
+            let anew = tokio::select! {
                 () = self.doubt.notified() => true,
-                () = sleep(silence) => false,
+                () = sleep(SILENCE) => false,
             };
             let heard = self.heard.swap(false, Relaxed);
-            if heard || self.under_way() == 0 {
+            if heard {
                 silence = SILENCE;
+                self.missed.store(false, Relaxed);
             }
-            let ask = match doubted {
-                true => answered.is_none_or(|answered| answered.elapsed() >= SILENCE),
-                false => !heard && self.under_way() > 0,
-            };
-            if ask {
-                match timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await {
-                    Ok(Ok(_)) => answered = Some(Instant::now()),
-                    // The connection ends anyway.
-                    Ok(Err(_)) => std::future::pending().await,
-                    Err(_) => return,
-                }
-                silence = (silence * 4).min(SILENCE_MAX);
+            let since = answered.map(|answered| answered.elapsed());
+            // Who has just answered is believed, and so is who has answered anything since the doubt.
+            if since.is_some_and(|since| since < SILENCE) || heard && !anew {
+                self.doubted.store(false, Relaxed);
+                continue;
             }
+            let waits = self.under_way() > 0 || self.missed.load(Relaxed);
+            if !(self.doubted.load(Relaxed) || !heard && waits) || since.is_some_and(|since| since < silence)
+            {
+                continue;
+            }
+            match timeout(PONG_WITHIN, pings.ping(Ping::opaque())).await {
+                Ok(Ok(_)) => answered = Some(Instant::now()),
+                // The connection ends anyway.
+                Ok(Err(_)) => std::future::pending().await,
+                Err(_) => return,
+            }
+            silence = (silence * 4).min(SILENCE_MAX);
+            self.missed.store(false, Relaxed);
             self.doubted.store(false, Relaxed);
         }
     }
@@ -225,12 +243,43 @@ mod tests {
             assert!(story.pulse.is_trusted());
         }
         assert_eq!(story.mute.pings.load(Relaxed), 1, "who has just answered is believed");
+        // From now on it is heard of now and then, so that it may be asked at any time.
+        story.pulse.hear();
         story.mute.gone.store(true, Relaxed);
         sleep(SILENCE).await;
         story.pulse.doubt();
         let began = Instant::now();
         (&mut story.watching).await.unwrap();
         assert!(began.elapsed() <= PONG_WITHIN + SILENCE / 100, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn doubts_do_not_ask_more_often_than_servers_of_grpc_allow() {
+        let mut story = story().await;
+        let _waiting = story.ask();
+        let mut untrusted = 0;
+        for _ in 0..45 {
+            story.pulse.doubt();
+            sleep(SILENCE + Duration::from_secs(1)).await;
+            untrusted += usize::from(!story.pulse.is_trusted());
+        }
+        let pings = story.mute.pings.load(Relaxed);
+        assert!((2..=3).contains(&pings), "{pings} within 495 s");
+        assert!(untrusted > 30, "{untrusted}: others are asked elsewhere meanwhile");
+        story.pulse.hear();
+        sleep(SILENCE * 2).await;
+        assert!(story.pulse.is_trusted(), "it has answered since");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_vanished_is_noticed_by_those_who_never_wait_for_long() {
+        let mut story = story().await;
+        story.mute.gone.store(true, Relaxed);
+        story.pulse.miss();
+        assert!(story.pulse.is_trusted(), "others are still asked there");
+        let began = Instant::now();
+        (&mut story.watching).await.unwrap();
+        assert!(began.elapsed() <= SILENCE + PONG_WITHIN, "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
