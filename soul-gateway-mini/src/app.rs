@@ -231,7 +231,9 @@ impl App {
     /// Returns once another gateway has taken over from the one in here; never without `--takeover`.
     async fn relieved(&self) {
         match (&self.gateway, &self.successors) {
-            (Some(gateway), Some(successors)) => successors.relieved(|| gateway.sockets()).await,
+            (Some(gateway), Some(successors)) => {
+                successors.relieved(|| gateway.sockets(), || gateway.take_back()).await;
+            }
             _ => pending().await,
         }
     }

@@ -29,7 +29,8 @@ impl Reloading {
     /// Reads the settings anew, and has every part take them up that can.
     ///
     /// All or nothing: with a setting that cannot be read, or a file of one that cannot be used, everything stays as it was.
-    /// Reading the files takes a moment, and nothing else waits for it: the parts have threads of their own.
+    /// Reading the files takes a moment. Requests do not wait for it, since lanes have threads of their own; admin, status,
+    /// synchronisation and probes share this one, and do.
     pub(super) fn reload(&mut self, app: &App) {
         let settings = match Settings::read(self.args.iter().cloned()) {
             Ok(settings) => settings,

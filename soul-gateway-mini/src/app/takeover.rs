@@ -154,8 +154,9 @@ impl Successors {
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Gives the sockets to every gateway that asks, and returns once one of them is ready.
-    pub(super) async fn relieved(&self, sockets: impl Fn() -> io::Result<Sockets>) {
+    /// Gives the sockets to every gateway that asks, and returns once one of them is ready. Of each that has them no more, as it
+    /// ended before, `take_back` is told.
+    pub(super) async fn relieved(&self, sockets: impl Fn() -> io::Result<Sockets>, take_back: impl Fn()) {
         let mut asking = JoinSet::new();
         loop {
             tokio::select! {
@@ -172,6 +173,7 @@ impl Successors {
                 Some(ended) = asking.join_next() => match ended {
                     Ok(Ok(())) => return,
                     Ok(Err(error)) => {
+                        take_back();
                         warn!(%error, "another gateway asked for the ports and was never ready, this one serves on");
                     }
                     Err(error) => warn!(%error, "another gateway asked for the ports in vain"),
@@ -256,6 +258,8 @@ fn ended() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -294,6 +298,30 @@ mod tests {
                 assert!(is_trusted(uid.unwrap()));
             }
         }
+    }
+
+    #[tokio::test]
+    async fn sockets_are_taken_back_from_one_that_ends_before_it_is_ready_and_not_from_the_one_that_is() {
+        let around = tempfile::tempdir().unwrap();
+        let path = around.path().join("takeover");
+        let successors = Successors::listen(&path).unwrap();
+        let (given, taken_back) = (Cell::new(0), Cell::new(0));
+        let give = || {
+            given.set(given.get() + 1);
+            Ok(Sockets::default())
+        };
+        let relieved = successors.relieved(give, || taken_back.set(taken_back.get() + 1));
+        let others = async {
+            drop(ask(&path).await.unwrap().unwrap());
+            while taken_back.get() == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let (_sockets, predecessor) = ask(&path).await.unwrap().unwrap();
+            predecessor.relieve().unwrap();
+        };
+        let both = async { tokio::join!(relieved, others) };
+        tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
+        assert_eq!((given.get(), taken_back.get()), (2, 1));
     }
 
     #[test]

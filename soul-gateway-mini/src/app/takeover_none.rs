@@ -34,7 +34,7 @@ impl Successors {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) async fn relieved(&self, _: impl Fn() -> io::Result<Sockets>) {
+    pub(super) async fn relieved(&self, _: impl Fn() -> io::Result<Sockets>, _: impl Fn()) {
         pending().await
     }
 }

@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -66,8 +66,8 @@ pub enum Drained {
 pub struct Gateway {
     /// What it listens on, to be handed over.
     sockets: Sockets,
-    /// Whether no other process has the sockets for requests.
-    alone: Arc<AtomicBool>,
+    /// How many others have the sockets for requests.
+    others: Arc<AtomicUsize>,
     local_addr: SocketAddr,
     status_addr: SocketAddr,
     pub(super) sync: ConfigSync,
@@ -179,13 +179,22 @@ impl Gateway {
         Ok(())
     }
 
-    /// The sockets it listens on, for a gateway that is to take over from this one.
+    /// The sockets it listens on, for a gateway that is to take over from this one. At the end they are left to that one as they
+    /// are, unless it has given them up ([`take_back`](Self::take_back)).
     ///
     /// # Errors
     /// When the process may open no more files.
     pub fn sockets(&self) -> io::Result<Sockets> {
-        self.alone.store(false, Relaxed);
-        self.sockets.try_clone()
+        let sockets = self.sockets.try_clone()?;
+        self.others.fetch_add(1, Relaxed);
+        Ok(sockets)
+    }
+
+    /// Notes that a gateway that was given the [`sockets`](Self::sockets) has them no more, as one that ended before it served. To be
+    /// called once for each at most.
+    pub fn take_back(&self) {
+        // An error: nobody has any.
+        let _ = self.others.fetch_update(Relaxed, Relaxed, |others| others.checked_sub(1));
     }
 
     /// The same as [`shutdown`](Self::shutdown), after another gateway has begun to serve by the [`sockets`](Self::sockets):
@@ -208,8 +217,9 @@ impl Gateway {
         tasks.leaving.cancel();
         tasks.callers.close();
         let ended = async {
-            if self.alone.load(Relaxed) && *self.open.borrow() > 0 {
-                last_handshakes(&sockets.requests).await;
+            if self.others.load(Relaxed) == 0 && *self.open.borrow() > 0 {
+                // Where there is little time, what is under way needs some of it as well.
+                last_handshakes(&sockets.requests, handshakes::UNDER_WAY.min(drain_timeout / 2)).await;
             }
             drop(sockets);
             tasks.drain.cancel();
@@ -217,9 +227,10 @@ impl Gateway {
             let _ = self.open.clone().wait_for(|open| *open == 0).await;
             tasks.callers.wait().await;
         };
-        let drained = match timeout(drain_timeout, ended).await {
-            Ok(()) => Drained::All,
-            Err(_) => Drained::CutOff { connections: tasks.callers.len() },
+        let in_time = timeout(drain_timeout, ended).await.is_ok();
+        let drained = match tasks.callers.len() {
+            connections @ 1.. if !in_time => Drained::CutOff { connections },
+            _ => Drained::All,
         };
         tasks.cut.cancel();
         tasks.callers.wait().await;
@@ -244,10 +255,10 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// Lets no new connections be made, and those that are being made come in.
-async fn last_handshakes(sockets: &[net::TcpListener]) {
+/// Lets no new connections be made, and those that are being made come in, for as long as this.
+async fn last_handshakes(sockets: &[net::TcpListener], under_way: Duration) {
     match sockets.iter().try_for_each(handshakes::begin_none) {
-        Ok(()) => sleep(handshakes::UNDER_WAY).await,
+        Ok(()) => sleep(under_way).await,
         Err(error) => tracing::debug!(%error, "connections that are being made at the end may be lost"),
     }
 }

@@ -1,11 +1,8 @@
 //! What a lane does: it takes connections in, from the first configuration to the drain.
 
-use std::{
-    iter,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use arc_swap::ArcSwap;
@@ -31,8 +28,8 @@ pub(super) struct Work {
     pub(super) places: Places,
     pub(super) callers: TaskTracker,
     pub(super) drain: CancellationToken,
-    /// Whether nobody else has the listeners, who could take what is left.
-    pub(super) alone: Arc<AtomicBool>,
+    /// How many others have the listeners, who can take what is left.
+    pub(super) others: Arc<AtomicUsize>,
     /// How many lanes take connections.
     pub(super) open: Arc<watch::Sender<usize>>,
 }
@@ -74,12 +71,14 @@ impl Work {
         }
         let keep = |accepted| self.serve(&lane, lane.share().keep(accepted));
         let mut waiting = acceptor.end();
-        if self.alone.load(Relaxed) {
+        if self.others.load(Relaxed) == 0 {
             while let Some(accepted) = waiting.next().await {
                 keep(accepted);
             }
         } else {
-            iter::from_fn(|| waiting.next_placed()).for_each(keep);
+            while let Some(accepted) = waiting.next_placed().await {
+                keep(accepted);
+            }
         }
     }
 

@@ -64,7 +64,8 @@ impl Acceptor {
     pub(crate) fn end(self) -> Waiting {
         // What the runtime knows of the listener may be older than the newest connection, so the system is asked.
         let listener = self.listener.into_std().ok();
-        Waiting { listener, places: self.places, accepted: self.waiting }
+        let Self { part, places, waiting: accepted, failing, .. } = self;
+        Waiting { listener, part, places, accepted, failing }
     }
 
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
@@ -72,12 +73,7 @@ impl Acceptor {
             match self.listener.accept().await {
                 Ok(accepted) => return accepted,
                 Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => {
-                    if let Some(times) = self.failing.happened() {
-                        tracing::warn!(%error, part = self.part, times, "no connection can be accepted at present");
-                    }
-                    sleep(PAUSE).await;
-                }
+                Err(error) => self.failing.pause(&error, self.part).await,
             }
         }
     }
@@ -97,44 +93,58 @@ impl Acceptor {
 /// The connections that wait at the end: they were made before it, and closing the listener would reset them.
 pub(crate) struct Waiting {
     listener: Option<net::TcpListener>,
+    /// What this is, for the log.
+    part: &'static str,
     places: Places,
     /// Accepted, and without a place yet.
     accepted: Option<(TcpStream, SocketAddr)>,
+    failing: Trouble,
 }
 
 impl Waiting {
-    /// The next of them, once there is a place for it.
+    /// The next of them, once there is a place for it. While none can be accepted, as where the process may open no more files,
+    /// it tries again: they would be lost otherwise.
     pub(crate) async fn next(&mut self) -> Option<Accepted> {
-        let (stream, peer) = match self.accepted.take() {
-            Some(accepted) => accepted,
-            None => self.accept()?,
-        };
-        Some(Accepted { stream, peer, place: self.places.next().await })
+        if self.accepted.is_none() {
+            self.accepted = loop {
+                match accept_now(self.listener.as_ref()?) {
+                    Ok(accepted) => break accepted,
+                    Err(error) => self.failing.pause(&error, self.part).await,
+                }
+            };
+        }
+        self.accepted().await
     }
 
-    /// The next of them that finds a place at once: others are left to whoever else has the listener.
-    pub(crate) fn next_placed(&mut self) -> Option<Accepted> {
+    /// The next of them that finds a place at once: others are left to whoever else has the listener. But one that is accepted
+    /// already nobody else can take, so that one waits for its place.
+    pub(crate) async fn next_placed(&mut self) -> Option<Accepted> {
+        if self.accepted.is_some() {
+            return self.accepted().await;
+        }
         let place = self.places.free()?;
-        let (stream, peer) = match self.accepted.take() {
-            Some(accepted) => accepted,
-            None => self.accept()?,
-        };
+        let (stream, peer) = accept_now(self.listener.as_ref()?).ok()??;
         Some(Accepted { stream, peer, place })
     }
 
-    fn accept(&self) -> Option<(TcpStream, SocketAddr)> {
-        let (stream, peer) = accept_now(self.listener.as_ref()?)?;
-        Some((TcpStream::from_std(stream).ok()?, peer))
+    /// The one that is accepted already, once there is a place for it.
+    async fn accepted(&mut self) -> Option<Accepted> {
+        let (stream, peer) = self.accepted.take()?;
+        Some(Accepted { stream, peer, place: self.places.next().await })
     }
 }
 
 /// A connection, if one waits.
-fn accept_now(listener: &net::TcpListener) -> Option<(net::TcpStream, SocketAddr)> {
+fn accept_now(listener: &net::TcpListener) -> io::Result<Option<(TcpStream, SocketAddr)>> {
     loop {
         match listener.accept() {
-            Ok((stream, peer)) => return stream.set_nonblocking(true).ok().map(|()| (stream, peer)),
+            Ok((stream, peer)) => {
+                stream.set_nonblocking(true)?;
+                return Ok(Some((TcpStream::from_std(stream)?, peer)));
+            }
             Err(error) if is_of_one_connection(&error) || error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -162,6 +172,14 @@ impl Trouble {
         }
         self.told_at = Some(now);
         Some(std::mem::take(&mut self.times))
+    }
+
+    /// Waits a moment after an error of `accept`.
+    async fn pause(&mut self, error: &io::Error, part: &'static str) {
+        if let Some(times) = self.happened() {
+            tracing::warn!(%error, part, times, "no connection can be accepted at present");
+        }
+        sleep(PAUSE).await;
     }
 }
 
@@ -208,9 +226,53 @@ mod tests {
         let callers: Vec<_> = (0..3).map(|_| net::TcpStream::connect(address).unwrap()).collect();
         let own = TcpListener::from_std(listener).unwrap();
         let mut waiting = Acceptor::new(own, "test", Places::new(2)).end();
-        let placed: Vec<_> = std::iter::from_fn(|| waiting.next_placed()).collect();
-        assert_eq!(placed.len(), 2);
+        let placed = [waiting.next_placed().await, waiting.next_placed().await];
+        assert!(placed.iter().all(Option::is_some) && waiting.next_placed().await.is_none());
         let (_, peer) = others.accept().await.unwrap();
         assert_eq!(peer, callers[2].local_addr().unwrap());
+    }
+
+    #[tokio::test]
+    async fn one_that_is_accepted_already_waits_for_its_place_whoever_else_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let [first, second] = [(); 2].map(|()| net::TcpStream::connect(address).unwrap());
+        let places = Places::new(1);
+        let mut acceptor = Acceptor::new(listener, "test", places.clone());
+        let served = acceptor.next().await;
+        assert_eq!(served.peer, first.local_addr().unwrap());
+        // The second is accepted, and finds no place until the end.
+        while acceptor.waiting.is_none() {
+            let _ = tokio::time::timeout(Duration::from_millis(1), acceptor.next()).await;
+        }
+        let mut waiting = acceptor.end();
+        let (last, ()) = tokio::join!(waiting.next_placed(), async { drop(served) });
+        assert_eq!(last.unwrap().peer, second.local_addr().unwrap());
+        assert!(waiting.next_placed().await.is_none());
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn those_that_wait_at_the_end_are_tried_again_while_none_can_be_accepted() {
+        use socket2::{Domain, Socket, Type};
+
+        // Until it listens, every `accept` is an error.
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
+        let mut waiting = Waiting {
+            listener: Some(socket.try_clone().unwrap().into()),
+            part: "test",
+            places: Places::new(1),
+            accepted: None,
+            failing: Trouble::default(),
+        };
+        let (accepted, caller) = tokio::join!(waiting.next(), async {
+            socket.listen(1).unwrap();
+            net::TcpStream::connect(address).unwrap()
+        });
+        assert_eq!(accepted.map(|accepted| accepted.peer), caller.local_addr().ok());
+        assert!(waiting.next().await.is_none());
     }
 }

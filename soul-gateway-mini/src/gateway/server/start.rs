@@ -1,7 +1,7 @@
 //! How a gateway starts: its files are read, its ports taken, its parts made, and then they run.
 
 use std::{
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicUsize},
     thread,
 };
 
@@ -73,11 +73,11 @@ impl Gateway {
             tasks.run(tls.watch());
         }
         let (opened, open) = watch::channel(0);
-        let alone = Arc::new(AtomicBool::new(own));
-        parts.work(ports.into_iter().zip(handed), &tasks, &alone, opened)?;
+        let others = Arc::new(AtomicUsize::new(if own { 0 } else { 1 }));
+        parts.work(ports.into_iter().zip(handed), &tasks, &others, opened)?;
         Ok(Self {
             sockets,
-            alone,
+            others,
             local_addr: address,
             status_addr,
             open,
@@ -245,7 +245,7 @@ impl Parts {
         &self,
         ports: impl Iterator<Item = (Port, Handed)>,
         tasks: &Tasks,
-        alone: &Arc<AtomicBool>,
+        others: &Arc<AtomicUsize>,
         open: watch::Sender<usize>,
     ) -> Result<(), GatewayError> {
         let open = Arc::new(open);
@@ -256,7 +256,7 @@ impl Parts {
                 places: self.places.clone(),
                 callers: tasks.callers.clone(),
                 drain: self.drain.clone(),
-                alone: Arc::clone(alone),
+                others: Arc::clone(others),
                 open: Arc::clone(&open),
             };
             let work = Arc::new(work).run(Arc::clone(lane), port, handed);

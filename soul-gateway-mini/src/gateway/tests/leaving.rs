@@ -78,3 +78,31 @@ async fn who_connects_while_it_ends_is_answered_or_turned_away() {
 async fn the_same_by_ipv6() {
     end_again_and_again("[::1]:0").await;
 }
+
+/// Whether handshakes are passed over at the end, so that those under way come in, where other gateways were given the sockets before, and
+/// some of them gave them up.
+#[cfg(target_os = "linux")]
+async fn passes_handshakes_over(given: usize, taken_back: usize) -> bool {
+    let running = Running::start(&service(&[], &handle("random", 0, 3000))).await;
+    let address = running.address();
+    // They stay open, so that it shows.
+    let sockets: Vec<_> = (0..given).map(|_| running.gateway.sockets().unwrap()).collect();
+    (0..taken_back).for_each(|_| running.gateway.take_back());
+    assert_eq!(within(running.gateway.shutdown()).await, Drained::All);
+    let late = tokio::task::spawn_blocking(move || {
+        TcpStream::connect_timeout(&address, Duration::from_millis(300)).err().map(|error| error.kind())
+    });
+    let late = within(late).await.unwrap();
+    drop(sockets);
+    assert!(late.is_none_or(|kind| kind == io::ErrorKind::TimedOut), "{late:?}");
+    late.is_some()
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_takeover_that_failed_changes_nothing_about_the_end() {
+    assert!(passes_handshakes_over(1, 1).await, "nobody else has the sockets any more");
+    assert!(passes_handshakes_over(2, 2).await);
+    assert!(!passes_handshakes_over(1, 0).await, "the other one serves by them");
+    assert!(!passes_handshakes_over(2, 1).await);
+}

@@ -60,6 +60,18 @@ async fn a_request_that_does_not_end_is_cut_off() {
 }
 
 #[tokio::test]
+async fn with_nobody_there_nothing_is_cut_off_however_short_the_drain() {
+    for drain_timeout in [1, 100].map(Duration::from_millis) {
+        let running = Running::with(
+            GatewayConfig { drain_timeout, ..config() },
+            &service(&[], &handle("random", 0, 3000)),
+        )
+        .await;
+        assert_eq!(within(running.gateway.shutdown()).await, Drained::All);
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_gateway_stops() {
     let upstream = Upstream::named("one").await;
     let running = Running::start(&service(&[upstream.address], &handle("random", 0, 3000))).await;
