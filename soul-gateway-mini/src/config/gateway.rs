@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     admin,
-    gateway::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UpstreamLimit, context::PathPrefix},
+    gateway::{
+        ErrorStatus, Forwarded, GatewayConfig, HostHeader, LaneScheduling, UpstreamLimit, context::PathPrefix,
+    },
     model::matching::{AddressResolver, Invalids},
 };
 
@@ -134,6 +136,10 @@ pub(super) struct GatewaySettings {
     /// Threads that serve requests, each with its own connections; 0 is one a core
     #[arg(long, global = true, env = "SOUL_GATEWAY_THREADS", value_name = "N")]
     pub(super) gateway_threads: Option<AtLeast<0>>,
+
+    /// How these threads are scheduled on Linux: `batch` interrupts nobody and costs least, `normal` is sooner beside busy programs
+    #[arg(long, global = true, env = "SOUL_LANE_SCHEDULING", value_name = "HOW")]
+    pub(super) lane_scheduling: Option<Choice<LaneScheduling>>,
 
     /// Most requests served at once; further ones are refused with 503; 0 is no limit
     #[arg(long, global = true, env = "SOUL_MAX_REQUESTS", value_name = "N")]
@@ -303,6 +309,7 @@ impl Area for GatewaySettings {
         max_headers => config.max_headers,
         max_connections => config.max_connections,
         gateway_threads => config.threads,
+        lane_scheduling => config.lane_scheduling,
         max_requests => config.max_requests,
         upstream_max_requests => config.upstream_max_requests,
         upstream_limit => config.upstream_limit,
@@ -348,7 +355,7 @@ macro_rules! named_already {
         })+
     };
 }
-named_already!(ErrorStatus, HostHeader, Forwarded, UpstreamLimit);
+named_already!(ErrorStatus, HostHeader, Forwarded, LaneScheduling, UpstreamLimit);
 
 impl Named for PathPrefix {
     fn names() -> Vec<(&'static str, Self)> {

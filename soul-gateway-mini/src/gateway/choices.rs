@@ -97,6 +97,17 @@ choice! {
     }
 }
 
+choice! {
+    /// How the threads of lanes are scheduled, on Linux; elsewhere as any others.
+    LaneScheduling, "`batch` or `normal`" {
+        /// They interrupt nobody: cheapest where callers and upstreams are on the same machine.
+        #[default]
+        Batch = "batch",
+        /// As any others: soonest where other programs want the cores all the time.
+        Normal = "normal",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use soul_client::balance::{BudgetSettings, Choice, OutlierDetector, SetSettings};
 
-pub use super::choices::{ErrorStatus, Forwarded, HostHeader, UnknownChoice, UpstreamLimit};
+pub use super::choices::{ErrorStatus, Forwarded, HostHeader, LaneScheduling, UnknownChoice, UpstreamLimit};
 use super::{context::PathPrefix, forward::hops, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
@@ -139,6 +139,8 @@ pub struct GatewayConfig {
     pub max_connections: usize,
     /// Threads that serve requests, each on its own; 0 is one a core.
     pub threads: usize,
+    /// How these threads are scheduled.
+    pub lane_scheduling: LaneScheduling,
     /// Requests served at once, over all threads; further ones are refused with 503. 0 is no limit but that of connections.
     pub max_requests: usize,
     /// Requests under way at one upstream of a selector, over all threads; with all of them at it, further requests
@@ -231,6 +233,7 @@ impl Default for GatewayConfig {
             max_headers: DEFAULT_MAX_HEADERS,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             threads: DEFAULT_THREADS,
+            lane_scheduling: LaneScheduling::default(),
             max_requests: 0,
             upstream_max_requests: DEFAULT_UPSTREAM_MAX_REQUESTS,
             upstream_limit: UpstreamLimit::default(),

@@ -25,7 +25,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
-use super::{Requests, access::Lines, forward::Client, patient::become_patient, spread::Share};
+use super::{LaneScheduling, Requests, access::Lines, forward::Client, patient::schedule, spread::Share};
 use crate::{
     clock::{Clock, Moment},
     sync::{CachedSnapshot, ConfigSync, Snapshot},
@@ -226,6 +226,7 @@ impl Lane {
     pub(super) fn start(
         self: &Arc<Self>,
         index: usize,
+        scheduling: LaneScheduling,
         work: impl Future<Output = ()> + Send + 'static,
         cut: CancellationToken,
         owned: TaskTrackerToken,
@@ -235,7 +236,7 @@ impl Lane {
         let logs = tracing::dispatcher::get_default(Clone::clone);
         thread::Builder::new().name(format!("gateway-{index}")).spawn(move || {
             parts::enter(index);
-            become_patient();
+            schedule(scheduling);
             tracing::dispatcher::with_default(&logs, || run(runtime, &lane, work, &cut));
             drop(owned);
         })?;

@@ -64,7 +64,9 @@ use std::{convert::Infallible, sync::Arc};
 use http::{Method, Response, Version, request, uri::Scheme};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 
-pub use config::{ErrorStatus, Forwarded, GatewayConfig, HostHeader, UnknownChoice, UpstreamLimit};
+pub use config::{
+    ErrorStatus, Forwarded, GatewayConfig, HostHeader, LaneScheduling, UnknownChoice, UpstreamLimit,
+};
 pub use error::GatewayError;
 pub use port::Sockets;
 pub use proxied::{BadNetwork, Network};

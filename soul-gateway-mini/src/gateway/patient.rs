@@ -4,7 +4,10 @@
 //! with callers and upstreams on the same cores each request costs two changes of threads. As a "batch" thread it waits for
 //! whoever runs to end its turn, which is some milliseconds at most, finds several requests then, and has them share the
 //! changes, the waking and the asking for events. Its share of the processor stays the same, and it sleeps as little
-//! where nobody else wants the core.
+//! where nobody else wants the core. Where others always do, that turn is time that a request waits: the setting is for those who
+//! share a machine and would rather pay the changes.
+
+use super::LaneScheduling;
 
 #[cfg(target_os = "linux")]
 use thread_priority::{
@@ -14,9 +17,22 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// From now on this thread interrupts nobody. Where the system does not let it, all stays as it was.
+/// Has this thread scheduled so from now on. Where the system does not let it, all stays as it was.
 #[cfg(target_os = "linux")]
-pub(super) fn become_patient() {
+pub(super) fn schedule(scheduling: LaneScheduling) {
+    match scheduling {
+        LaneScheduling::Batch => become_patient(),
+        LaneScheduling::Normal => {}
+    }
+}
+
+/// Elsewhere threads are scheduled as any others.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn schedule(_: LaneScheduling) {}
+
+/// From now on this thread interrupts nobody.
+#[cfg(target_os = "linux")]
+fn become_patient() {
     let policy: ThreadSchedulePolicy = Normal(Batch);
     // The crate sets the niceness as well, in steps of its own: the one that leaves it as it is.
     let Ok(nice) = rustix::process::getpriority_process(None) else { return };
@@ -29,10 +45,6 @@ pub(super) fn become_patient() {
     }
 }
 
-/// Elsewhere threads are scheduled as any others.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn become_patient() {}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::thread;
@@ -42,13 +54,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thread_is_patient_and_as_nice_as_before() {
+    fn the_thread_is_as_patient_as_is_asked_and_as_nice_as_before() {
         let nice = || rustix::process::getpriority_process(None).unwrap();
-        let before = nice();
-        let after = thread::spawn(move || {
-            become_patient();
-            (thread_schedule_policy().unwrap(), nice())
-        });
-        assert_eq!(after.join().unwrap(), (Normal(Batch), before));
+        let before = (thread_schedule_policy().unwrap(), nice());
+        let after = |scheduling| {
+            let thread = thread::spawn(move || {
+                schedule(scheduling);
+                (thread_schedule_policy().unwrap(), nice())
+            });
+            thread.join().unwrap()
+        };
+        assert_eq!(after(LaneScheduling::Normal), before);
+        assert_eq!(after(LaneScheduling::Batch), (Normal(Batch), before.1));
     }
 }

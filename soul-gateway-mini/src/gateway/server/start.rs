@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{
     super::{
-        GatewayConfig, GatewayError, Requests,
+        GatewayConfig, GatewayError, LaneScheduling, Requests,
         access::{AccessLog, Lines, Place},
         connection::Serving,
         forward::{Client, Names},
@@ -156,6 +156,7 @@ struct Parts {
     requests: Arc<ArcSwap<Requests>>,
     serving: Arc<ArcSwap<Serving>>,
     lanes: Arc<[Arc<Lane>]>,
+    scheduling: LaneScheduling,
     places: Places,
     drain: CancellationToken,
 }
@@ -184,7 +185,8 @@ impl Parts {
         let lanes = shares.into_iter().map(lane).collect();
         let (serving, places) =
             (Arc::new(ArcSwap::from_pointee(serving)), Places::new(config.max_connections));
-        (Self { files, sync, unmatched, requests, serving, lanes, places, drain }, handed)
+        let scheduling = config.lane_scheduling;
+        (Self { files, sync, unmatched, requests, serving, lanes, scheduling, places, drain }, handed)
     }
 
     /// What of them takes up other settings, and how.
@@ -260,7 +262,7 @@ impl Parts {
                 open: Arc::clone(&open),
             };
             let work = Arc::new(work).run(Arc::clone(lane), port, handed);
-            lane.start(index, work, tasks.cut.clone(), tasks.lanes.token())
+            lane.start(index, self.scheduling, work, tasks.cut.clone(), tasks.lanes.token())
                 .map_err(|source| GatewayError::Thread { source })?;
         }
         Ok(())
