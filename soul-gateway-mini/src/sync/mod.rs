@@ -31,8 +31,8 @@ pub(crate) use local::Local;
 pub(crate) use long_poll::LongPoll;
 pub use long_poll::RequestError;
 pub(crate) use snapshot::{
-    Destination, DivideRule, DivideSelector, Flow, OpenTunnel, Protocol, Room, SelectorStats, Snapshot,
-    SnapshotOptions, StatusStats, Waiting,
+    Destination, DivideRule, DivideSelector, End, Flow, OpenTunnel, Protocol, Room, SelectorStats, Snapshot,
+    SnapshotOptions, StatusStats,
 };
 pub(crate) use task::{CachedSnapshot, ConfigSync};
 

@@ -58,7 +58,10 @@ use super::{
     plugin::divide::{Candidate, InFlight, outcome_of},
     spare,
 };
-use crate::{clock::Moment, sync::Destination};
+use crate::{
+    clock::Moment,
+    sync::{Destination, End},
+};
 
 /// A request as it is to reach an upstream.
 pub(super) struct Outbound<'r> {
@@ -204,7 +207,8 @@ impl<'r> Sending<'r> {
         timeout: Duration,
         answered: &mut Option<Moment>,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let destination = candidate.destination;
+        let end = candidate.end;
+        let destination = &end.destination;
         let address = destination.address();
         let client = self.caller.lane.client();
         if client.shares(destination) {
@@ -251,7 +255,7 @@ impl<'r> Sending<'r> {
                     let now = self.caller.lane.now();
                     *answered = Some(now);
                     let in_flight = candidate.ended(outcome_of(head.status, &head.headers), now);
-                    return self.answer(head, lease, destination, in_flight, now.at);
+                    return self.answer(head, lease, end, in_flight, now.at);
                 }
                 Err(cause) => cause,
             };
@@ -311,7 +315,7 @@ impl<'r> Sending<'r> {
         &mut self,
         head: Head,
         mut lease: Lease,
-        destination: &Arc<Destination>,
+        end: &End,
         in_flight: InFlight,
         now: Instant,
     ) -> Result<Response<AnswerBody>, Failure> {
@@ -330,8 +334,7 @@ impl<'r> Sending<'r> {
                 self.whole = self.head.method.is_idempotent() && self.body == Announced::Nothing;
                 return Err(unusable(lease.link.address(), "it switched protocols unasked", Elsewhere::No));
             };
-            let open = destination.tunnel();
-            let held = (in_flight.changed(), open);
+            let held = (end.flow().tunnel(), in_flight.changed());
             self.caller.tunnel(Tunnel::new(upgrade, lease, self.forwarder.tunnel_idle, held));
             AnswerBody::whole(Bytes::new())
         } else if upload.is_none()
@@ -367,7 +370,7 @@ impl<'r> Sending<'r> {
     }
 
     fn not_connected(&self, candidate: Candidate<'_>, cause: ConnectError) -> Failure {
-        let destination = candidate.destination;
+        let destination = &candidate.end.destination;
         if matches!(cause, ConnectError::Late(_))
             && let Some(given_up) = self.given_up(destination.address())
         {

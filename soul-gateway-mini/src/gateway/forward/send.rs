@@ -17,10 +17,16 @@
 //! Of all attempts after the first, a selector's requests have a budget together, so that a service that fails is not asked a
 //! multiple of what it could not answer.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use http::Response;
-use tokio::time::Instant;
+use tokio::{sync::futures::Notified, time::Instant};
 
 use super::{AnswerBody, Forwarder, Outbound, RequestTarget, Sending};
 use crate::{
@@ -32,11 +38,15 @@ use crate::{
         peer::Peer,
         plugin::divide::{Candidate, Candidates},
     },
-    sync::{Flow, Waiting},
+    sync::Flow,
 };
 
 /// Requests of a selector that wait while one of its upstreams is tried with fewer.
 const MOST_IN_TRIAL: usize = 1024;
+
+/// How long each of them may, if not as long as in a queue: a trial is over before. After several, one after the other, there was a
+/// queue each time.
+const TRIAL_PATIENCE: Duration = Duration::from_millis(2_500);
 
 /// How often each of them looks whether that is over.
 const TRIAL_LOOK: Duration = Duration::from_millis(20);
@@ -94,16 +104,24 @@ pub(in crate::gateway) async fn send<'r>(
     let mut deadline = deadline_from(came.at);
     loop {
         let mut candidate = candidates.take().ok_or(Refusal::NoUpstream)?;
-        if forwarder.room.queue > 0 || candidate.is_at_limit(&forwarder.room) {
+        if forwarder.room.queue > 0
+            || candidates.stats().queue.waiting() > 0
+            || candidate.is_at_limit(&forwarder.room)
+        {
+            let upstream = candidate.end.destination.address();
             candidates.put_back(candidate);
             // On the heap, for it is seldom.
-            candidate = Box::pin(room(&forwarder.room, &mut candidates, caller, tally.retries)).await?;
-            if tally.retries == 0 {
-                // The time in a queue is not the upstream's.
-                deadline = deadline_from(candidate.chosen());
-            }
+            let search = room(&forwarder.room, &mut candidates, caller, tally.retries, &mut deadline);
+            candidate = Box::pin(search).await.map_err(|none| match none {
+                NoRoom::Busy => Refusal::Busy,
+                NoRoom::Late => sending.given_up(upstream).map_or_else(
+                    || Refusal::Late { upstream: Arc::clone(upstream), after: timeout },
+                    |given_up| given_up.refusal,
+                ),
+            })?;
+            deadline = patience.map_or(deadline, |patience| deadline.min(patience.until));
         }
-        tally.upstream = Some(candidate.destination.address());
+        tally.upstream = Some(candidate.end.destination.address());
         let failure = match sending.attempt(candidate, deadline, timeout, &mut tally.answered).await {
             Ok(response) => return Ok(response),
             Err(failure) => failure,
@@ -145,9 +163,20 @@ impl RoomSettings {
     }
 }
 
+/// Why a request has no room at any upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoRoom {
+    /// There was none, or none soon enough.
+    Busy,
+    /// Its own time was over first.
+    Late,
+}
+
 /// An upstream that has room for the request, now or after a while in the queue.
 ///
 /// A request that has failed elsewhere does not wait: it has had its time.
+///
+/// - `deadline`: until when the request is to be answered; the time in the queue is added, for it is not the upstream's.
 ///
 /// # Errors
 /// When none has, and the queue is full or took too long.
@@ -156,56 +185,91 @@ async fn room<'r>(
     candidates: &mut Candidates<'r, '_>,
     caller: &Caller,
     retries: u32,
-) -> Result<Candidate<'r>, Refusal> {
+    deadline: &mut Instant,
+) -> Result<Candidate<'r>, NoRoom> {
     let queue = &candidates.stats().queue;
-    // Those who wait in a queue came first.
-    if (queue.waiting() == 0 || settings.queue == 0 || candidates.may_wait())
-        && let Some(candidate) = candidates.with_room(settings, caller.lane.now())
-    {
+    let came = Instant::now();
+    // Those who wait came first.
+    let others = queue.waiting() > 0 && retries == 0;
+    if !others && let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
         return Ok(candidate);
     }
-    if candidates.may_wait() && retries == 0 {
-        return trial(settings, candidates, caller).await;
+    if retries == 0 && (candidates.may_wait() || settings.queue == 0 && others) {
+        return trial(settings, candidates, caller, *deadline).await;
     }
     candidates.anew(settings);
-    let until = Instant::now() + settings.patience;
-    let mut waiting = queue.enter(if retries == 0 { settings.queue } else { 0 }).ok_or(Refusal::Busy)?;
+    let until = came + settings.patience;
+    let mut waiting = queue.enter(if retries == 0 { settings.queue } else { 0 }).ok_or(NoRoom::Busy)?;
     loop {
         let mut room = pin!(waiting.room());
         room.as_mut().enable();
-        if !waiting.first && !Waiting::until(room.as_mut(), until).await {
-            return Err(Refusal::Busy);
+        if !waiting.first && !is_woken(room.as_mut(), until, caller).await {
+            return Err(none_in_time(caller));
         }
         candidates.anew(settings);
         if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
+            *deadline += came.elapsed();
             return Ok(candidate);
         }
-        if waiting.first && !Waiting::until(room, until).await || caller.alarm.is_over() {
-            return Err(Refusal::Busy);
+        if waiting.first && !is_woken(room, until, caller).await || caller.alarm.is_over() {
+            return Err(none_in_time(caller));
         }
         waiting.first = true;
     }
 }
 
 /// The same while an upstream finds out how many requests it can do with: those beyond wait here as long as that takes, since it
-/// may come out that it can do with all of them.
+/// may come out that it can do with all of them. Else they would wait there, so this is time of the rule, unlike that in a queue.
 async fn trial<'r>(
     settings: &RoomSettings,
     candidates: &mut Candidates<'r, '_>,
     caller: &Caller,
-) -> Result<Candidate<'r>, Refusal> {
-    let waiting = candidates.stats().queue.enter(MOST_IN_TRIAL).ok_or(Refusal::Busy)?;
-    loop {
-        // Without room there may still be an end of the trial.
-        Waiting::until(waiting.room(), Instant::now() + TRIAL_LOOK).await;
+    deadline: Instant,
+) -> Result<Candidate<'r>, NoRoom> {
+    let queue = &candidates.stats().queue;
+    let waiting = queue.enter(MOST_IN_TRIAL).ok_or(NoRoom::Busy)?;
+    let until = deadline.min(Instant::now() + settings.patience.max(TRIAL_PATIENCE));
+    let mut room = pin!(waiting.room());
+    room.as_mut().enable();
+    let mut looks = waiting.first;
+    let found = loop {
+        // Without room there may still be an end of the trial. Whoever only looks keeps its place in the line.
+        if !looks && is_woken(room.as_mut(), until.min(Instant::now() + TRIAL_LOOK), caller).await {
+            room.set(waiting.room());
+            room.as_mut().enable();
+        }
+        looks = false;
+        if caller.alarm.is_over() || Instant::now() >= deadline {
+            break Err(NoRoom::Late);
+        }
         candidates.anew(settings);
         if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
-            return Ok(candidate);
+            break Ok(candidate);
         }
-        if !candidates.may_wait() || caller.alarm.is_over() {
-            return Err(Refusal::Busy);
+        if !candidates.may_wait() || Instant::now() >= until {
+            break Err(NoRoom::Busy);
         }
-    }
+    };
+    drop(waiting);
+    // There may be more room, or none to wait for: the next one is to know soon.
+    queue.wake();
+    found
+}
+
+/// Whether there was room before this time, and before that of the request was over.
+async fn is_woken(room: Pin<&mut Notified<'_>>, until: Instant, caller: &Caller) -> bool {
+    let mut room = pin!(tokio::time::timeout_at(until, room));
+    poll_fn(|cx| match room.as_mut().poll(cx) {
+        Poll::Ready(woken) => Poll::Ready(woken.is_ok()),
+        // Its timer has this task polled.
+        Poll::Pending if caller.alarm.is_over() => Poll::Ready(false),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+fn none_in_time(caller: &Caller) -> NoRoom {
+    if caller.alarm.is_over() { NoRoom::Late } else { NoRoom::Busy }
 }
 
 /// The time that a caller gives its request: what takes longer is given up, and no upstream is to blame for it.

@@ -30,8 +30,8 @@ pub(in crate::gateway) struct Tunnel {
     caller: OnUpgrade,
     upstream: Lease,
     idle: Duration,
-    /// What counts it at the upstream.
-    _held: (InFlight, OpenTunnel),
+    /// What counts it at the upstream. No tunnel any more before it is nothing any more: else there would be room for a request too many.
+    _held: (OpenTunnel, InFlight),
 }
 
 impl Tunnel {
@@ -39,7 +39,7 @@ impl Tunnel {
         caller: OnUpgrade,
         upstream: Lease,
         idle: Duration,
-        held: (InFlight, OpenTunnel),
+        held: (OpenTunnel, InFlight),
     ) -> Self {
         Self { caller, upstream, idle, _held: held }
     }

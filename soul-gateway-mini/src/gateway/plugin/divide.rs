@@ -13,7 +13,7 @@ use crate::{
         DIVIDE,
         matching::{CompiledRule, CompiledSelector, RequestView},
     },
-    sync::{Destination, DivideRule, DivideSelector, Flow, Room, SelectorStats, Snapshot},
+    sync::{DivideRule, DivideSelector, End, Flow, Room, SelectorStats, Snapshot},
 };
 
 /// A selector with its upstreams.
@@ -88,9 +88,9 @@ pub(in crate::gateway) fn pick<'s, 'k>(
 /// One upstream to send a request to, where the request is counted in flight until this is dropped. How it ended is to be told
 /// by [`Candidate::ended`].
 pub(in crate::gateway) struct Candidate<'s> {
-    pub(in crate::gateway) destination: &'s Arc<Destination>,
-    /// If it is watched; with the number of requests it may get.
-    flow: Option<(&'s Flow, u32)>,
+    pub(in crate::gateway) end: &'s End,
+    /// How many requests it may get anyway, if it is watched.
+    watched: Option<u32>,
     stats: &'s Arc<SelectorStats>,
     pick: Pick,
     /// Dropped after the pick, if others may wait for the room that it takes.
@@ -98,7 +98,7 @@ pub(in crate::gateway) struct Candidate<'s> {
     chosen: Instant,
 }
 
-impl Candidate<'_> {
+impl<'s> Candidate<'s> {
     /// When it was chosen.
     pub(in crate::gateway) fn chosen(&self) -> Instant {
         self.chosen
@@ -112,14 +112,19 @@ impl Candidate<'_> {
     /// Whether its upstream serves as many requests as it may, besides this one. What was one once and changed its protocol is
     /// none any more, though it counts for whoever chooses the least busy.
     pub(in crate::gateway) fn is_at_limit(&self, settings: &RoomSettings) -> bool {
-        let limit = settings.limit_of(self.flow.map(|(flow, _)| flow));
-        !self.pick.fits(limit.saturating_add(self.destination.tunnels()))
+        let (limit, tunnels) = (settings.limit_of(self.flow()), self.end.flow().tunnels());
+        // Whether tunnels come and go is nothing to those that have room beside all of them.
+        !self.pick.fits(limit) && (tunnels == 0 || !self.pick.fits(limit.saturating_add(tunnels)))
+    }
+
+    fn flow(&self) -> Option<&'s Flow> {
+        self.watched.map(|_| &**self.end.flow())
     }
 
     /// It is at its limit: whether that is none any more.
     fn gets_more(&self, settings: &RoomSettings, now: Moment) -> bool {
-        self.flow.is_some_and(|(flow, most)| {
-            flow.met(now.ms, self.pick.state().in_flight(), most);
+        self.watched.is_some_and(|most| {
+            self.end.flow().met(now.ms, self.end.requests(self.pick.member()), most);
             !self.is_at_limit(settings)
         })
     }
@@ -127,31 +132,31 @@ impl Candidate<'_> {
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
     /// keeps counting the request in flight, to the end of the answer.
     pub(in crate::gateway) fn ended(self, outcome: Outcome, now: Moment) -> InFlight {
-        let Self { destination, flow, stats, mut pick, mut room, chosen } = self;
+        let Self { end, watched, stats, mut pick, mut room, chosen } = self;
         let took = now.at.saturating_duration_since(chosen);
-        if let Some((flow, most)) = flow.filter(|_| !matches!(outcome, Outcome::Refused | Outcome::TimedOut))
-        {
-            flow.answered(took, now.ms, || pick.state().in_flight(), most, || lane::is_strained(now));
+        if let Some(most) = watched.filter(|_| !matches!(outcome, Outcome::Refused | Outcome::TimedOut)) {
+            end.flow().answered(
+                took,
+                now.ms,
+                || end.requests(pick.member()),
+                most,
+                || lane::is_strained(now),
+            );
             if room.is_none() && stats.queue.waiting() > 0 {
                 room = Some(stats.queue.room());
             }
         }
         match pick.record(outcome, took, now.ms) {
             Some(Verdict::Ejected { .. }) => {
-                tracing::debug!(upstream = %destination.address(), ?outcome, "the upstream is passed over");
+                tracing::debug!(upstream = %end.destination.address(), ?outcome, "the upstream is passed over");
             }
             Some(Verdict::Restored) => {
-                tracing::debug!(upstream = %destination.address(), "the upstream serves again");
+                tracing::debug!(upstream = %end.destination.address(), "the upstream serves again");
             }
             _ => {}
         }
         InFlight { _pick: pick, _room: room }
     }
-}
-
-/// Whether so many in flight are fewer requests than the limit: what changed its protocol is none.
-fn is_below(limit: u32, in_flight: u32, destination: &Destination) -> bool {
-    in_flight < limit || in_flight.saturating_sub(destination.tunnels()) < limit
 }
 
 /// A request that is counted in flight at its upstream.
@@ -242,8 +247,8 @@ impl<'s> Candidates<'s, '_> {
     /// Whether it is not known yet whether one of those at their limit may get more, so that a request is to wait rather than to
     /// be refused.
     pub(in crate::gateway) fn may_wait(&self) -> bool {
-        let current = self.current.as_ref().and_then(|candidate| candidate.flow);
-        self.may_wait || current.is_some_and(|(flow, _)| flow.is_trial())
+        let current = self.current.as_ref().and_then(Candidate::flow);
+        self.may_wait || current.is_some_and(Flow::is_trial)
     }
 
     /// Begins anew, as if none was tried.
@@ -256,11 +261,10 @@ impl<'s> Candidates<'s, '_> {
     }
 
     fn pass_over(&mut self, candidate: Candidate<'s>, settings: &RoomSettings) {
-        let (member, destination) = (Arc::clone(candidate.pick.member()), candidate.destination);
-        let flow = candidate.flow.map(|(flow, _)| flow);
+        let (member, end, flow) = (Arc::clone(candidate.pick.member()), candidate.end, candidate.flow());
         drop(candidate);
         self.may_wait |= flow.is_some_and(Flow::is_trial);
-        if is_below(settings.limit_of(flow), member.state().in_flight(), destination) {
+        if end.requests(&member) < settings.limit_of(flow) {
             // Another one may have looked in this moment, counted this one, and not taken the place: it may look again.
             self.stats().queue.wake();
         }
@@ -275,9 +279,8 @@ impl<'s> Candidates<'s, '_> {
         let Some(end) = self.upstreams.end(pick.member()) else { return false };
         self.tried.insert(pick.state());
         let stats = self.upstreams.stats();
-        let flow = self.watched.map(|most| (&**end.flow(), most));
-        let destination = &end.destination;
-        self.current = Some(Candidate { destination, flow, stats, pick, room: None, chosen: now.at });
+        let watched = self.watched;
+        self.current = Some(Candidate { end, watched, stats, pick, room: None, chosen: now.at });
         true
     }
 }

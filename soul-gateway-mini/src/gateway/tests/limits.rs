@@ -1,14 +1,19 @@
 //! How many requests an upstream gets at once, as far as it is found out. What is seen of an upstream over seconds is told to its
 //! [`Flow`] here; how limits follow from that is tested beside it.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use soul_client::balance::Member;
 
 use super::{
     super::{GatewayConfig, UpstreamLimit},
-    peers::{Gate, Upstream, Wire, eventually, get},
+    peers::{Gate, Upstream, Wire, eventually, get, within},
     setup::{Running, config, handle, service},
 };
-use crate::{clock::now_ms, sync::Flow};
+use crate::{
+    clock::now_ms,
+    sync::{Flow, SelectorStats},
+};
 
 /// Requests under way when the upstream was found to be slow: half of them are what it gets then.
 const UNDER_WAY: u32 = 40;
@@ -18,7 +23,9 @@ struct World {
     gate: Gate,
     upstream: Upstream,
     running: Running,
+    member: Arc<Member>,
     flow: Arc<Flow>,
+    stats: Arc<SelectorStats>,
     /// What is seen of it is seen in time to come, so that no look of the gateway itself comes in between.
     at_ms: i64,
     wires: Vec<Wire>,
@@ -26,30 +33,34 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::with(config(), 60_000).await
+    }
+
+    async fn with(settings: GatewayConfig, timeout_ms: u32) -> Self {
         let gate = Gate::default();
         let held = gate.clone();
         let upstream = Upstream::start(move |_| held.then("done")).await;
-        let data = service(&[upstream.address], &handle("random", 0, 60_000));
-        let running = Running::with(config(), &data).await;
+        let data = service(&[upstream.address], &handle("random", 0, timeout_ms));
+        let running = Running::with(settings, &data).await;
         let snapshot = running.gateway.sync.snapshot().unwrap();
         let selector = snapshot.divide().unwrap().selectors().next().unwrap().payload();
-        let flow = Arc::clone(selector.end(&selector.upstreams().members()[0]).unwrap().flow());
-        Self { gate, upstream, running, flow, at_ms: now_ms(), wires: Vec::new() }
+        let member = Arc::clone(&selector.upstreams().members()[0]);
+        let flow = Arc::clone(selector.end(&member).unwrap().flow());
+        let stats = Arc::clone(selector.stats());
+        Self { gate, upstream, running, member, flow, stats, at_ms: now_ms() + 3_600_000, wires: Vec::new() }
     }
 
-    /// Some seconds in which a hundred answers a second come after this time.
-    fn seen(&mut self, took: Duration, in_flight: u32) {
-        for _ in 0..200 {
-            self.at_ms += 10;
-            self.flow.answered(took, self.at_ms, || in_flight, 1024, || false);
-        }
+    /// One of a hundred answers a second that come after this time.
+    fn seen(&mut self, took_ms: u64, in_flight: u32) {
+        self.at_ms += 10;
+        self.flow.answered(Duration::from_millis(took_ms), self.at_ms, || in_flight, 1024, || false);
     }
 
     /// It was fast, and now it is slow.
     fn slows_down(&mut self) {
-        self.seen(Duration::from_millis(300), 30);
+        (0..200).for_each(|_| self.seen(80, 10));
         while !self.flow.is_trial() {
-            self.seen(Duration::from_millis(1500), UNDER_WAY);
+            self.seen(500, UNDER_WAY);
         }
         assert_eq!(self.flow.limit(), UNDER_WAY / 2);
     }
@@ -85,7 +96,7 @@ async fn an_upstream_that_serves_as_many_with_fewer_at_once_gets_no_more_than_th
     let mut world = World::new().await;
     world.slows_down();
     while world.flow.is_trial() {
-        world.seen(Duration::from_millis(750), UNDER_WAY / 2);
+        world.seen(200, UNDER_WAY / 2);
     }
     world.fill().await;
     let refused = get(world.running.address(), "/http/x").await;
@@ -122,23 +133,71 @@ async fn as_long_as_it_is_not_known_whether_an_upstream_can_do_with_more_they_wa
 }
 
 #[tokio::test]
-async fn a_fixed_limit_asks_nobody() {
-    let upstream = Upstream::named("a").await;
-    let settings = GatewayConfig { upstream_limit: UpstreamLimit::Fixed, ..config() };
-    let data = service(&[upstream.address], &handle("random", 0, 3000));
-    let running = Running::with(settings, &data).await;
-    let snapshot = running.gateway.sync.snapshot().unwrap();
-    let selector = snapshot.divide().unwrap().selectors().next().unwrap().payload();
-    let flow = selector.end(&selector.upstreams().members()[0]).unwrap().flow();
-    let mut at_ms = now_ms();
-    for (took, in_flight) in [(300, 30), (1500, UNDER_WAY), (1500, UNDER_WAY)] {
-        for _ in 0..200 {
-            at_ms += 10;
-            flow.answered(Duration::from_millis(took), at_ms, || in_flight, 1024, || false);
+async fn whoever_waits_in_a_trial_is_answered_when_the_time_of_the_rule_is_over() {
+    let mut world = World::with(config(), 300).await;
+    world.slows_down();
+    let _busy: Vec<_> = (0..UNDER_WAY).map(|_| world.member.state().begin()).collect();
+    let late = get(world.running.address(), "/http/x").await;
+    assert_eq!(late.status(), 504, "{late:?}");
+    assert!(world.flow.is_trial() && world.upstream.seen().is_empty());
+    assert_eq!(world.selector().await["waiting"], 0);
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_as_a_whole_waits_no_longer() {
+    for upstream_queue in [0, 1] {
+        let settings = GatewayConfig {
+            request_timeout: Duration::from_millis(200),
+            upstream_queue,
+            upstream_queue_timeout: Duration::from_secs(3600),
+            upstream_max_requests: 20,
+            ..config()
+        };
+        let mut world = World::with(settings, 3_600_000).await;
+        if upstream_queue == 0 {
+            world.slows_down();
         }
+        let _busy: Vec<_> = (0..UNDER_WAY).map(|_| world.member.state().begin()).collect();
+        let late = get(world.running.address(), "/http/x").await;
+        assert_eq!(late.status(), 504, "with a queue of {upstream_queue}: {late:?}");
     }
-    assert!(flow.is_trial());
-    let answers = flow.answers();
-    assert_eq!(get(running.address(), "/http/x").await.text(), "a");
-    assert_eq!(flow.answers(), answers, "nothing is watched");
+}
+
+#[tokio::test]
+async fn whoever_comes_while_others_wait_does_not_pass_them_by() {
+    let mut world = World::new().await;
+    let stats = Arc::clone(&world.stats);
+    let before = stats.queue.enter(1).unwrap();
+    let mut woken = pin!(before.room());
+    woken.as_mut().enable();
+    world.ask().await;
+    // It has waited, found room, and says so to the next one, before any request has ended.
+    within(woken).await;
+    drop(before);
+    world.all_are_served().await;
+    assert_eq!(stats.queue.waiting(), 0);
+}
+
+#[tokio::test]
+async fn tunnels_neither_count_in_a_trial_nor_make_it_wider() {
+    let mut world = World::new().await;
+    let tunnels: Vec<_> = (0..100).map(|_| (world.flow.tunnel(), world.member.state().begin())).collect();
+    world.slows_down();
+    world.fill().await;
+    world.ask().await;
+    eventually("it waits", async || world.selector().await["waiting"] == 1).await;
+    assert_eq!(world.upstream.seen().len(), 20);
+    drop(tunnels);
+    world.all_are_served().await;
+}
+
+#[tokio::test]
+async fn a_fixed_limit_asks_nobody() {
+    let settings = GatewayConfig { upstream_limit: UpstreamLimit::Fixed, ..config() };
+    let mut world = World::with(settings, 60_000).await;
+    world.slows_down();
+    let answers = world.flow.answers();
+    world.gate.open();
+    assert_eq!(get(world.running.address(), "/http/x").await.text(), "done");
+    assert_eq!(world.flow.answers(), answers, "nothing is watched");
 }

@@ -1,9 +1,6 @@
 //! Where the requests for an upstream go, and how many did.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 use http::HeaderValue;
 use rustls::pki_types::ServerName;
@@ -38,17 +35,6 @@ pub(crate) struct Destination {
     prefix: Box<str>,
     attempts: Counter,
     failures: Counter,
-    tunnels: AtomicU32,
-}
-
-/// A connection to a destination that changed its protocol.
-#[derive(Debug)]
-pub(crate) struct OpenTunnel(Arc<Destination>);
-
-impl Drop for OpenTunnel {
-    fn drop(&mut self) {
-        self.0.tunnels.fetch_sub(1, Relaxed);
-    }
 }
 
 /// What tells destinations apart.
@@ -92,7 +78,6 @@ impl Destination {
             prefix: escape::target(prefix.trim_end_matches('/')).into(),
             attempts: Counter::default(),
             failures: Counter::default(),
-            tunnels: AtomicU32::new(0),
         })
     }
 
@@ -128,17 +113,6 @@ impl Destination {
 
     pub(crate) fn count_failure(&self) {
         self.failures.add_one();
-    }
-
-    /// Counts a connection that changed its protocol, as long as it is open.
-    pub(crate) fn tunnel(self: &Arc<Self>) -> OpenTunnel {
-        self.tunnels.fetch_add(1, Relaxed);
-        OpenTunnel(Arc::clone(self))
-    }
-
-    /// How many of them are open.
-    pub(crate) fn tunnels(&self) -> u32 {
-        self.tunnels.load(Relaxed)
     }
 
     pub(crate) fn attempts(&self) -> u64 {

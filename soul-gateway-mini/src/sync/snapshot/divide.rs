@@ -62,6 +62,11 @@ impl End {
     pub(crate) fn known_flow(&self) -> Option<&Arc<Flow>> {
         self.flow.get()
     }
+
+    /// Requests under way at it, which is where this member's go: a connection that changed its protocol is none.
+    pub(crate) fn requests(&self, member: &Member) -> u32 {
+        member.state().in_flight().saturating_sub(self.known_flow().map_or(0, |flow| flow.tunnels()))
+    }
 }
 
 impl DivideSelector {
@@ -308,6 +313,21 @@ mod tests {
         let kept = of(only(&second));
         assert!(Arc::ptr_eq(&kept[0], &destinations[1]) && Arc::ptr_eq(&kept[1], &destinations[0]));
         assert!(Arc::ptr_eq(only(&first).stats(), only(&second).stats()));
+    }
+
+    #[test]
+    fn a_tunnel_is_no_request_at_its_selector_and_nothing_at_others() {
+        let other = SelectorData { id: Some("2".to_owned()), ..selector(&[("a:1", 1)]) };
+        let (table, _) = table(&[selector(&[("a:1", 1)]), other], None);
+        let [one, two] = [0, 1].map(|place| table.selectors().nth(place).expect("two").payload());
+        let [first, second] = [one, two].map(|selector| &selector.upstreams().members()[0]);
+        let [end, beside] = [one.end(first).expect("an end"), two.end(second).expect("an end")];
+        assert!(Arc::ptr_eq(&end.destination, &beside.destination));
+        let _under_way = [first, first, second, second].map(|member| member.state().begin());
+        let open = end.flow().tunnel();
+        assert_eq!((end.requests(first), beside.requests(second)), (1, 2));
+        drop(open);
+        assert_eq!((end.requests(first), beside.requests(second)), (2, 2));
     }
 
     #[test]

@@ -13,10 +13,7 @@ use soul_client::balance::{
     BudgetSettings, RetryBudget,
     parts::{self, Parts},
 };
-use tokio::{
-    sync::{Notify, futures::Notified},
-    time::Instant,
-};
+use tokio::sync::{Notify, futures::Notified};
 
 use crate::shard;
 
@@ -151,11 +148,6 @@ impl<'q> Waiting<'q> {
     pub(crate) fn room(&self) -> Notified<'q> {
         self.line.room.notified()
     }
-
-    /// Waits for room; `false` if there was none in time.
-    pub(crate) async fn until(room: impl Future<Output = ()>, time: Instant) -> bool {
-        tokio::time::timeout_at(time, room).await.is_ok()
-    }
 }
 
 impl Drop for Waiting<'_> {
@@ -192,8 +184,8 @@ mod tests {
         assert!(!one.as_mut().enable() && !two.as_mut().enable(), "nobody was woken before anybody waited");
         queue.wake();
         one.await;
-        let soon = Instant::now() + Duration::from_millis(1);
-        assert!(!Waiting::until(two.as_mut(), soon).await, "only the first");
+        let soon = tokio::time::timeout(Duration::from_millis(1), two.as_mut());
+        assert!(soon.await.is_err(), "only the first");
         drop(first);
         queue.wake();
         two.await;

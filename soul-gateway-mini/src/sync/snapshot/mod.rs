@@ -17,10 +17,10 @@ use soul_client::{
     },
 };
 
-pub(crate) use destination::{Destination, OpenTunnel, Protocol};
-pub(crate) use divide::{DivideRule, DivideSelector, DivideTable};
-pub(crate) use flow::Flow;
-pub(crate) use load::{Room, Waiting};
+pub(crate) use destination::{Destination, Protocol};
+pub(crate) use divide::{DivideRule, DivideSelector, DivideTable, End};
+pub(crate) use flow::{Flow, OpenTunnel};
+pub(crate) use load::Room;
 pub(crate) use meta::RpcKinds;
 pub(crate) use stats::{SelectorStats, StatusStats};
 

@@ -42,7 +42,7 @@ impl Sending<'_> {
         timeout: Duration,
         answered: &mut Option<Moment>,
     ) -> Result<Response<AnswerBody>, Failure> {
-        let destination = candidate.destination;
+        let destination = &candidate.end.destination;
         let address = destination.address();
         let client = self.caller.lane.client();
         if self.only_upgrade {

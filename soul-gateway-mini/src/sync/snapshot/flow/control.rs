@@ -6,7 +6,7 @@
 //! Where they would have waited there, that costs nobody anything: the upstream ends as many as before, each of them
 //! sooner. Only if that is what is seen, twice in a row, the lower number becomes its limit and requests beyond it are refused. If
 //! answers come no sooner or fewer of them do, the upstream gets all of them back, and the time that it takes is from then on what
-//! it takes.
+//! it takes. No limit is below what was under way lately while nothing was slow.
 //!
 //! From one moment to the next it is watched in windows of so many answers:
 //!
@@ -60,8 +60,8 @@ const FAST: f64 = 2.0;
 const SLACK_MS: f64 = 20.0;
 /// The same while there is a limit.
 const LIMITED_SLACK_MS: f64 = 1.0;
-/// Answers that take longer than this are not waited for.
-const LONG_MS: f64 = 2_000.0;
+/// Answers that take longer than this are not waited for: what waits here meanwhile has its own time limit.
+const LONG_MS: f64 = 700.0;
 /// Fewer requests at once, of those that come and go, are no load. Also the least limit.
 const FLOOR: u32 = 16;
 
@@ -69,11 +69,15 @@ const FLOOR: u32 = 16;
 /// nothing: of a hundred answers in the mean, ten more or less are chance.
 const AS_MANY: std::ops::RangeInclusive<f64> = 0.75..=1.5;
 const FEWER: f64 = 0.65;
-/// After a trial that showed none there is none for this long, and for twice as long after the next.
+/// After a trial that changed nothing there is none for this long, and for twice as long after the next.
 const PAUSE_MS: (i64, i64) = (1_000, 64_000);
+/// No trial takes longer, so that whoever waited can still be answered within the 3 s of a common rule.
+const LONGEST_TRIAL_MS: i64 = 2_000;
+/// Longest time that what was sent before is waited for in one; as long is measured after that.
+const LONGEST_LENGTH_MS: f64 = 900.0;
 
 const AGEING_MS: f64 = 30_000.0;
-const UNUSED_MS: i64 = 2_000;
+const UNUSED_MS: i64 = 500;
 
 /// Finds a limit for one upstream.
 #[derive(Debug)]
@@ -85,6 +89,8 @@ pub(super) struct Control {
     trial: Option<Trial>,
     /// Slow windows in a row.
     slow: Slow,
+    /// Requests under way with which it was as fast as without load: fewer are never the limit.
+    borne: f64,
     /// Whether the limit was found to be too low.
     too_low: bool,
     unused_ms: i64,
@@ -97,6 +103,8 @@ pub(super) struct Control {
 struct Window {
     from_ms: i64,
     answers: u64,
+    /// Under way when it began.
+    in_flight: u32,
     least_us: u32,
     met: bool,
     strained: bool,
@@ -154,11 +162,19 @@ struct Trial {
 impl Control {
     pub(super) fn new(now_ms: i64) -> Self {
         Self {
-            window: Window { from_ms: now_ms, answers: 0, least_us: u32::MAX, met: false, strained: false },
+            window: Window {
+                from_ms: now_ms,
+                answers: 0,
+                in_flight: 0,
+                least_us: u32::MAX,
+                met: false,
+                strained: false,
+            },
             unloaded_ms: None,
             limit: None,
             trial: None,
             slow: Slow::default(),
+            borne: 0.0,
             too_low: false,
             unused_ms: 0,
             no_trial_before_ms: now_ms,
@@ -210,6 +226,7 @@ impl Control {
         self.window = Window {
             from_ms: now_ms,
             answers: seen.answers,
+            in_flight: seen.in_flight,
             least_us: u32::MAX,
             met: false,
             strained: false,
@@ -226,6 +243,10 @@ impl Control {
             && pace.flowing() >= f64::from(FLOOR)
             && seen.in_flight > FLOOR;
         self.slow = if slow { self.slow.and(passed_ms, answers) } else { Slow::default() };
+        if pace.least_ms <= unloaded * FAST {
+            let kept = self.borne * (1.0 - passed_ms as f64 / AGEING_MS).max(0.0);
+            self.borne = kept.max(f64::from(self.window.in_flight));
+        }
         self.too_low &= pace.least_ms <= unloaded * FAST;
         if let Some(limit) = self.limit {
             self.unused_ms = if self.window.met { 0 } else { self.unused_ms.saturating_add(passed_ms) };
@@ -285,7 +306,9 @@ impl Control {
         self.slow = Slow::default();
         // While a queue grows, those that are answered were sent when it was shorter.
         let length_ms = (under_way / before.per_ms).clamp(before.least_ms, before.least_ms * 3.0);
-        let until_ms = now_ms.saturating_add((length_ms * 4.0) as i64 + 4 * TRIAL_WINDOW.0);
+        let length_ms = length_ms.min(LONGEST_LENGTH_MS);
+        let longest_ms = ((length_ms * 4.0) as i64 + 4 * TRIAL_WINDOW.0).min(LONGEST_TRIAL_MS);
+        let until_ms = now_ms.saturating_add(longest_ms);
         self.trial = Some(Trial { limit, before, length_ms, settles: true, until_ms });
     }
 
@@ -314,11 +337,16 @@ impl Control {
         }
     }
 
-    /// The trial showed a queue: there it ends. If there still is one, it is halved again at once.
+    /// The trial showed a queue: there it ends. If there still is one, it is halved again at once, but not below what was borne.
     fn keep(&mut self, now_ms: i64, trial: Trial, pace: Pace, seen: Seen) {
         self.trial = None;
-        self.limit = Some(trial.limit);
-        (self.unused_ms, self.too_low, self.pause_ms) = (0, false, PAUSE_MS.0);
+        (self.unused_ms, self.too_low) = (0, false);
+        let least = self.borne as u32;
+        self.limit = Some(trial.limit.max(least));
+        if trial.limit < least {
+            return self.pause(now_ms);
+        }
+        self.pause_ms = PAUSE_MS.0;
         let unloaded = self.unloaded_ms.unwrap_or(pace.least_ms);
         if pace.least_ms >= (unloaded * SLOW).max(unloaded + LIMITED_SLACK_MS) {
             self.try_fewer(now_ms, pace, seen);
@@ -331,11 +359,15 @@ impl Control {
         self.no_trial_before_ms = now_ms.saturating_add(PAUSE_MS.0);
     }
 
+    fn pause(&mut self, now_ms: i64) {
+        self.no_trial_before_ms = now_ms.saturating_add(self.pause_ms);
+        self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS.1);
+    }
+
     /// The trial showed none.
     fn give_back(&mut self, now_ms: i64, trial: Trial, least_ms: f64, in_flight: u32) {
         self.trial = None;
-        self.no_trial_before_ms = now_ms.saturating_add(self.pause_ms);
-        self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS.1);
+        self.pause(now_ms);
         if in_flight < trial.limit / 2 {
             // Nor anything else: fewer have come.
             return;

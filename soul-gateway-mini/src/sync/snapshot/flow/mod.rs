@@ -4,7 +4,7 @@ mod control;
 
 use std::{
     sync::{
-        Mutex, OnceLock, TryLockError,
+        Arc, Mutex, OnceLock, TryLockError,
         atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -28,6 +28,8 @@ pub(crate) struct Flow {
     is_trial: AtomicBool,
     /// Whether a request met the limit since the last look.
     met: AtomicBool,
+    /// Requests that became a connection with a protocol of its own. They stay among those in flight.
+    tunnels: AtomicU32,
     parts: Sharded<Part>,
     control: OnceLock<Box<Mutex<Control>>>,
     /// Whether a thread was strained since the last look.
@@ -57,6 +59,7 @@ impl Default for Flow {
             limit: AtomicU32::new(u32::MAX),
             is_trial: AtomicBool::new(false),
             met: AtomicBool::new(false),
+            tunnels: AtomicU32::new(0),
             parts: Sharded::default(),
             control: OnceLock::new(),
             strained: AtomicBool::new(false),
@@ -65,7 +68,28 @@ impl Default for Flow {
     }
 }
 
+/// A connection that changed its protocol.
+#[derive(Debug)]
+pub(crate) struct OpenTunnel(Arc<Flow>);
+
+impl Drop for OpenTunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.fetch_sub(1, Relaxed);
+    }
+}
+
 impl Flow {
+    /// Counts a connection that changed its protocol, as long as it is open.
+    pub(crate) fn tunnel(self: &Arc<Self>) -> OpenTunnel {
+        self.tunnels.fetch_add(1, Relaxed);
+        OpenTunnel(Arc::clone(self))
+    }
+
+    /// How many of them are open.
+    pub(crate) fn tunnels(&self) -> u32 {
+        self.tunnels.load(Relaxed)
+    }
+
     /// How many requests it is to get at once; the largest number is no limit.
     pub(crate) fn limit(&self) -> u32 {
         self.limit.load(Relaxed)
@@ -78,7 +102,7 @@ impl Flow {
 
     /// An answer began after this time.
     ///
-    /// - `in_flight`, `most`: requests under way, and how many there may be anyway.
+    /// - `in_flight`, `most`: requests under way, without tunnels, and how many there may be anyway.
     /// - `strained`: whether this thread has so much to do itself that times say little.
     pub(crate) fn answered(
         &self,
