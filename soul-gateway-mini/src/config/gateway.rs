@@ -97,7 +97,7 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_SUSPECT_FOR", value_name = "SECONDS")]
     pub(super) suspect_for: Option<Interval>,
 
-    /// Percent of a selector's upstreams that must be healthy, or health is not heeded; 0 is off
+    /// Percent of a selector's upstreams that must be healthy, or health is not heeded; 0 to 100, 0 is off
     #[arg(long, global = true, env = "SOUL_PANIC_THRESHOLD", value_name = "PERCENT")]
     pub(super) panic_threshold: Option<AtLeast<0>>,
 
@@ -121,7 +121,7 @@ pub(super) struct GatewaySettings {
     #[arg(long, global = true, env = "SOUL_HEADER_READ_TIMEOUT", value_name = "SECONDS")]
     pub(super) header_read_timeout: Option<Seconds>,
 
-    /// Longest head of a request, in bytes
+    /// Longest head of a request, in bytes; at least 8192
     #[arg(long, global = true, env = "SOUL_MAX_HEAD_BYTES", value_name = "BYTES")]
     pub(super) max_head_bytes: Option<AtLeast<8192>>,
 
@@ -138,7 +138,7 @@ pub(super) struct GatewaySettings {
     pub(super) gateway_threads: Option<AtLeast<0>>,
 
     /// How these threads are scheduled on Linux: `batch` interrupts nobody and costs least, `normal` is sooner beside busy programs
-    #[arg(long, global = true, env = "SOUL_LANE_SCHEDULING", value_name = "HOW")]
+    #[arg(long, global = true, env = "SOUL_LANE_SCHEDULING", value_name = "batch|normal")]
     pub(super) lane_scheduling: Option<Choice<LaneScheduling>>,
 
     /// Most requests served at once; further ones are refused with 503; 0 is no limit
@@ -150,7 +150,7 @@ pub(super) struct GatewaySettings {
     pub(super) upstream_max_requests: Option<AtLeast<0>>,
 
     /// Whether an upstream gets fewer at once while it takes on more than it can serve: `adaptive` or `fixed`
-    #[arg(long, global = true, env = "SOUL_UPSTREAM_LIMIT", value_name = "HOW")]
+    #[arg(long, global = true, env = "SOUL_UPSTREAM_LIMIT", value_name = "adaptive|fixed")]
     pub(super) upstream_limit: Option<Choice<UpstreamLimit>>,
 
     /// Requests of one selector that wait when all upstreams are at that limit, first come, first served; 0 is no queue

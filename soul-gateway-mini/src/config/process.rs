@@ -28,7 +28,7 @@ pub(super) struct ProcessSettings {
     pub(super) log_level: Option<LogFilter>,
 
     /// How log lines are written; `auto` is text on a terminal and JSON elsewhere
-    #[arg(long, global = true, env = "SOUL_LOG_FORMAT", value_name = "FORMAT")]
+    #[arg(long, global = true, env = "SOUL_LOG_FORMAT", value_name = "auto|text|json")]
     pub(super) log_format: Option<LogFormat>,
 
     /// How long requests in flight may take to end after SIGINT or SIGTERM, in seconds; 0 waits for none
