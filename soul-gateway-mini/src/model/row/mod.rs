@@ -16,7 +16,7 @@ use crate::slices;
 
 /// A `D`, packed and shared. Made by `Row::from(&data)`, and whole again by `D::from(&row)`.
 ///
-/// Work on many rows can be interrupted at each of them ([`slices`]): where one is made, unpacked, compared, shared or
+/// Work on many rows can be interrupted at each of them (`slices.rs`): where one is made, unpacked, compared, shared or
 /// let go of.
 pub struct Row<D> {
     packed: Arc<[u8]>,
