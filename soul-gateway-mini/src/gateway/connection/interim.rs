@@ -144,9 +144,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Telling<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, pin::pin};
+    use std::{future::poll_fn, pin::pin, time::Duration};
 
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        time::timeout,
+    };
 
     use super::*;
 
@@ -213,7 +216,8 @@ mod tests {
                     far.read_buf(&mut all).await.unwrap();
                 }
             };
-            tokio::join!(writing, reading).0.unwrap();
+            let both = async { tokio::join!(writing, reading).0 };
+            timeout(Duration::from_secs(30), both).await.expect("the hint goes out").unwrap();
         }
         let writing = tokio::spawn(async move {
             near.flush().await.unwrap();
