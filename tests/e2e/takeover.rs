@@ -262,15 +262,54 @@ async fn callers_that_keep_asking_are_told_of_the_end_and_lose_nothing_at_sigter
     assert!(TcpStream::connect(at).await.is_err(), "nobody listens any more");
 }
 
+/// Callers that connect for every request, and see nobody listen in the end: who was connected was answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_took_over_loses_no_request_at_sigterm_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takeover");
+    let shop = Shop::open().await;
+    let first = shop.gateway(&format!("{}:0", own_address()), &takeover(&path)).await;
+    let at = address(&first);
+    let second = shop.gateway(&at.to_string(), &takeover(&path)).await;
+    let (status, log) = first.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+    let mut callers = JoinSet::new();
+    let answered = Arc::new(AtomicUsize::new(0));
+    for _ in 0..8 {
+        let answered = Arc::clone(&answered);
+        callers.spawn(async move {
+            while let Ok(mut connection) = TcpStream::connect(at).await {
+                ask(&mut connection, false).await?;
+                answered.fetch_add(1, Relaxed);
+            }
+            Ok::<_, String>(())
+        });
+    }
+    eventually("load", async || (answered.load(Relaxed) >= 200).then_some(())).await;
+    second.signal("TERM").await;
+    while let Some(caller) = timeout(DEADLINE, callers.join_next()).await.expect("nobody listens in the end")
+    {
+        caller.expect("no panic").unwrap_or_else(|lost| panic!("a request was lost: {lost}"));
+    }
+    let (status, log) = second.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
 #[tokio::test]
 async fn a_socket_of_the_service_manager_keeps_connections_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takeover");
     let shop = Shop::open().await;
     let socket = TcpListener::bind((own_address(), 0)).unwrap();
     let at = socket.local_addr().unwrap();
     let program = program().on_socket(socket);
-    let args = shop.args(&at.to_string(), &[]);
+    let args = shop.args(&at.to_string(), &takeover(&path));
     let args: Vec<_> = args.iter().map(String::as_str).collect();
-    let first = program.start(&args).await;
+    let before = program.start(&args).await;
+    // Which has the socket from the one before, and leaves it as open as that one would.
+    let first = shop.gateway(&at.to_string(), &takeover(&path)).await;
+    let (status, log) = before.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
     assert_eq!(address(&first), at);
     let mut connection = TcpStream::connect(at).await.expect("connect");
     ask(&mut connection, false).await.expect("an answer");

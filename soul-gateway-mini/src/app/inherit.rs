@@ -29,5 +29,5 @@ pub(super) fn sockets() -> Vec<std::net::TcpListener> {
 pub(super) fn sorted(sockets: Vec<std::net::TcpListener>, status: std::net::SocketAddr) -> Sockets {
     let is_status = |socket: &std::net::TcpListener| socket.local_addr().is_ok_and(|own| own == status);
     let (mut status, requests): (Vec<_>, Vec<_>) = sockets.into_iter().partition(is_status);
-    Sockets { requests, status: status.pop(), shared: false }
+    Sockets { requests, status: status.pop(), shared: false, own: false }
 }

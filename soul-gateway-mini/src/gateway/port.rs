@@ -28,6 +28,9 @@ pub struct Sockets {
     pub status: Option<net::TcpListener>,
     /// Whether another gateway serves by them until this one does: then status is not told before that either.
     pub shared: bool,
+    /// Whether a gateway has opened those for requests, and nobody else has them, as a service manager would. Whoever has them in
+    /// the end then lets those come in who are being connected, and nobody after them; other sockets are left as they are.
+    pub own: bool,
 }
 
 impl Sockets {
@@ -38,7 +41,7 @@ impl Sockets {
     pub(super) fn try_clone(&self) -> io::Result<Self> {
         let requests = self.requests.iter().map(net::TcpListener::try_clone).collect::<io::Result<_>>()?;
         let status = self.status.as_ref().map(net::TcpListener::try_clone).transpose()?;
-        Ok(Self { requests, status, shared: self.shared })
+        Ok(Self { requests, status, shared: self.shared, own: self.own })
     }
 }
 
@@ -63,8 +66,6 @@ pub(super) struct Ports {
     pub(super) lanes: Vec<Port>,
     /// All sockets once more, to be handed over.
     pub(super) sockets: Vec<net::TcpListener>,
-    /// Whether no other process has them: they were made here.
-    pub(super) own: bool,
 }
 
 impl Ports {
@@ -86,7 +87,7 @@ impl Ports {
         };
         let sockets = taken.iter().map(once_more).collect::<io::Result<Vec<_>>>()?.into_iter().flatten();
         let sockets = sockets.collect();
-        Ok(Self { address, lanes: taken.into_iter().map(Port::Taken).collect(), sockets, own: true })
+        Ok(Self { address, lanes: taken.into_iter().map(Port::Taken).collect(), sockets })
     }
 
     /// Shares open sockets out to the lanes: all of them, for in each that the system spreads over there may be
@@ -108,7 +109,7 @@ impl Ports {
             socket.set_nonblocking(true)?;
             shares[index % all].push(socket);
         }
-        Ok(Self { address, lanes: shares.into_iter().map(Port::Open).collect(), sockets, own: false })
+        Ok(Self { address, lanes: shares.into_iter().map(Port::Open).collect(), sockets })
     }
 }
 
@@ -123,8 +124,6 @@ pub(super) struct Listening {
     pub(super) watchers: TcpListener,
     /// All sockets once more, to be handed over.
     pub(super) sockets: Sockets,
-    /// Whether no other process has those for requests.
-    pub(super) own: bool,
 }
 
 impl Listening {
@@ -138,20 +137,19 @@ impl Listening {
         lanes: usize,
     ) -> Result<Self, GatewayError> {
         let requests = usable(open.requests, config.listen, "--gateway-listen");
-        let ports = if requests.is_empty() {
-            Ports::take(config.listen, lanes)
+        let (ports, own) = if requests.is_empty() {
+            (Ports::take(config.listen, lanes), true)
         } else {
-            Ports::share(requests, lanes)
+            (Ports::share(requests, lanes), open.own)
         };
         let failed = |address, purpose| move |source| GatewayError::Listen { address, purpose, source };
-        let Ports { address, lanes, sockets: requests, own } =
-            ports.map_err(failed(config.listen, "requests"))?;
+        let Ports { address, lanes, sockets: requests } = ports.map_err(failed(config.listen, "requests"))?;
         let status = usable(open.status.into_iter().collect(), config.status_listen, "--status-listen").pop();
         let failed = failed(config.status_listen, "status");
         let (watchers, status) = watchers(status, config.status_listen).await.map_err(failed)?;
         let status_addr = watchers.local_addr().map_err(failed)?;
-        let sockets = Sockets { requests, status, shared: true };
-        Ok(Self { address, status_addr, lanes, watchers, sockets, own })
+        let sockets = Sockets { requests, status, shared: true, own };
+        Ok(Self { address, status_addr, lanes, watchers, sockets })
     }
 }
 

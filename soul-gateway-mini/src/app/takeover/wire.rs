@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | the old | `1`, the version of what follows; or `n` and nothing more, to another user than its own and root | |
 //! | the old | `r` for each socket for requests, `s` for the one for status | the socket |
-//! | the old | `.` | |
+//! | the old | `.`, and `o` at once if a gateway opened the sockets for requests, so that no service manager has them | |
 //! | the new | `R`, it is ready | |
+//!
+//! Gateways that do not know `o` never say it, and leave it unread.
 
 use std::{
     io::{self, IoSlice, IoSliceMut, Read as _},
@@ -19,9 +21,10 @@ use std::{
 
 use rustix::{
     cmsg_space,
+    io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags, recvmsg, sendmsg,
+        SendFlags, recv, recvmsg, sendmsg,
     },
 };
 
@@ -33,23 +36,26 @@ pub(super) const NO: u8 = b'n';
 const REQUESTS: u8 = b'r';
 const STATUS: u8 = b's';
 const END: u8 = b'.';
+const OWN: u8 = b'o';
 /// What the new one says in the end.
 pub(super) const READY: u8 = b'R';
 
 /// Sends all of them.
 pub(super) fn send(stream: &UnixStream, sockets: &Sockets) -> io::Result<()> {
-    say(stream, VERSION, None)?;
+    say(stream, &[VERSION], None)?;
     for socket in &sockets.requests {
-        say(stream, REQUESTS, Some(socket.as_fd()))?;
+        say(stream, &[REQUESTS], Some(socket.as_fd()))?;
     }
     if let Some(socket) = &sockets.status {
-        say(stream, STATUS, Some(socket.as_fd()))?;
+        say(stream, &[STATUS], Some(socket.as_fd()))?;
     }
-    say(stream, END, None)
+    // In one piece: whoever has heard the end need not wait to know whether there is more.
+    let end: &[u8] = if sockets.own { &[END, OWN] } else { &[END] };
+    say(stream, end, None)
 }
 
-/// Sends a byte, and a socket along with it.
-fn say(stream: &UnixStream, what: u8, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+/// Sends a few bytes, and a socket along with them.
+fn say(stream: &UnixStream, what: &[u8], socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut along = SendAncillaryBuffer::new(&mut space);
     let sockets = socket.map(|socket| [socket]);
@@ -58,8 +64,8 @@ fn say(stream: &UnixStream, what: u8, socket: Option<BorrowedFd<'_>>) -> io::Res
     {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
-    sendmsg(stream, &[IoSlice::new(&[what])], &mut along, SendFlags::NOSIGNAL)?;
-    Ok(())
+    let said = sendmsg(stream, &[IoSlice::new(what)], &mut along, SendFlags::NOSIGNAL)?;
+    if said == what.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// Receives all of them.
@@ -76,7 +82,10 @@ pub(super) fn receive(mut stream: &UnixStream) -> io::Result<Sockets> {
         match hear(stream)? {
             (REQUESTS, Some(socket)) => sockets.requests.push(socket),
             (STATUS, Some(socket)) => sockets.status = Some(socket),
-            (END, None) => return Ok(sockets),
+            (END, None) => {
+                sockets.own = hear_more(stream)? == Some(OWN);
+                return Ok(sockets);
+            }
             (other, _) => return Err(unexpected(other)),
         }
     }
@@ -97,6 +106,16 @@ fn hear(stream: &UnixStream) -> io::Result<(u8, Option<TcpListener>)> {
     });
     let socket: Option<OwnedFd> = sockets.flatten().last();
     Ok((what[0], socket.map(TcpListener::from)))
+}
+
+/// A byte that came together with the one before it.
+fn hear_more(stream: &UnixStream) -> io::Result<Option<u8>> {
+    let mut what = [0];
+    match recv(stream, &mut what, RecvFlags::DONTWAIT) {
+        Ok((_, came)) => Ok((came > 0).then_some(what[0])),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The sockets are not for programs that this one may start.
@@ -130,5 +149,54 @@ mod tests {
         let refused = receive(&near).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         assert!(refused.to_string().contains("run this one as that user"), "{refused}");
+    }
+
+    fn sockets(own: bool) -> Sockets {
+        let socket = || TcpListener::bind("127.0.0.1:0").unwrap();
+        Sockets { requests: vec![socket(), socket()], status: Some(socket()), own, ..Sockets::default() }
+    }
+
+    fn addresses(sockets: &Sockets) -> Vec<std::net::SocketAddr> {
+        let all = sockets.requests.iter().chain(&sockets.status);
+        all.map(|socket| socket.local_addr().unwrap()).collect()
+    }
+
+    #[test]
+    fn sockets_arrive_with_whose_they_are() {
+        for own in [true, false] {
+            let (near, far) = UnixStream::pair().unwrap();
+            let sent = sockets(own);
+            send(&far, &sent).unwrap();
+            let received = receive(&near).unwrap();
+            assert_eq!(addresses(&received), addresses(&sent));
+            assert_eq!((received.own, received.shared), (own, true));
+        }
+    }
+
+    #[test]
+    fn one_that_does_not_say_whose_they_are_is_not_waited_for_and_has_none_of_its_own() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let sent = sockets(false);
+        say(&far, &[VERSION], None).unwrap();
+        say(&far, &[REQUESTS], Some(sent.requests[0].as_fd())).unwrap();
+        say(&far, &[END], None).unwrap();
+        near.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let received = receive(&near).unwrap();
+        assert_eq!((received.requests.len(), received.own), (1, false));
+    }
+
+    #[test]
+    fn one_that_does_not_ask_whose_they_are_can_still_say_that_it_is_ready() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        send(&far, &sockets(true)).unwrap();
+        let mut version = [0];
+        near.read_exact(&mut version).unwrap();
+        while hear(&near).unwrap().0 != END {}
+        near.write_all(&[READY]).unwrap();
+        // With a byte unread.
+        drop(near);
+        let mut said = [0];
+        far.read_exact(&mut said).unwrap();
+        assert_eq!(said, [READY]);
     }
 }

@@ -58,7 +58,7 @@ impl Gateway {
         check(&config, &source)?;
         let files = Files::open(&config)?;
         let shared = sockets.shared;
-        let Listening { address, status_addr, lanes: ports, watchers, sockets, own } =
+        let Listening { address, status_addr, lanes: ports, watchers, sockets } =
             Listening::open(sockets, &config, lanes(&config)).await?;
         let tasks = Tasks::default();
         let stop_on_drop = [&tasks.drain, &tasks.cut, &tasks.stop].map(|token| token.clone().drop_guard());
@@ -73,7 +73,7 @@ impl Gateway {
             tasks.run(tls.watch());
         }
         let (opened, open) = watch::channel(0);
-        let others = Arc::new(AtomicUsize::new(if own { 0 } else { 1 }));
+        let others = Arc::new(AtomicUsize::new(if sockets.own { 0 } else { 1 }));
         parts.work(ports.into_iter().zip(handed), &tasks, &others, opened)?;
         Ok(Self {
             sockets,

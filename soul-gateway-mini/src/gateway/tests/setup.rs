@@ -8,7 +8,7 @@ use soul_client::wire::soul::{
 };
 use tokio::sync::watch;
 
-use super::super::{Gateway, GatewayConfig, GatewaySource};
+use super::super::{Gateway, GatewayConfig, GatewaySource, Sockets};
 use crate::{
     model::{ConfigImage, GroupData, GroupImage, Row},
     sync::Held,
@@ -150,8 +150,14 @@ impl Running {
     }
 
     pub(super) async fn with(config: GatewayConfig, data: &ConfigData) -> Self {
+        Self::on(Sockets::default(), config, data).await
+    }
+
+    /// On sockets that are open already.
+    pub(super) async fn on(sockets: Sockets, config: GatewayConfig, data: &ConfigData) -> Self {
         let (images, receiver) = watch::channel(image(data));
-        let gateway = Gateway::start(config, GatewaySource::Local(receiver)).await.expect("start");
+        let source = GatewaySource::Local(receiver);
+        let gateway = Gateway::start_on(sockets, config, source).await.expect("start");
         assert!(super::peers::within(gateway.ready()).await);
         Self { gateway, images }
     }
