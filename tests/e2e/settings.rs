@@ -49,6 +49,34 @@ async fn help_shows_every_setting_with_default_unit_and_variable() {
     }
 }
 
+/// The settings in a help text.
+fn flags(help: &str) -> Vec<&str> {
+    let settings = help.split("\n      --").skip(1);
+    settings.filter_map(|setting| setting.split([' ', '\n']).next()).collect()
+}
+
+#[tokio::test]
+async fn help_of_a_part_shows_what_that_part_reads() {
+    let all = program().run(&["--help"]).await.stdout;
+    let admin = program().run(&["admin", "--help"]).await;
+    let gateway = program().run(&["gateway", "--help"]).await;
+    for (help, heading, other) in
+        [(&admin.stdout, "\nAdmin:\n", "\nGateway:\n"), (&gateway.stdout, "\nGateway:\n", "\nAdmin:\n")]
+    {
+        assert!(help.contains(heading) && !help.contains(other), "{help}");
+        assert!(help.contains("A flag beats its environment variable"), "{help}");
+        assert!(help.contains("Exit codes"), "{help}");
+    }
+    let (admin, gateway) = (flags(&admin.stdout), flags(&gateway.stdout));
+    let (both, either): (Vec<_>, Vec<_>) =
+        flags(&all).into_iter().partition(|flag| admin.contains(flag) && gateway.contains(flag));
+    assert_eq!(both, ["config", "data-dir", "log-level", "log-format", "drain-timeout"]);
+    assert!(either.iter().all(|flag| admin.contains(flag) || gateway.contains(flag)), "{either:?}");
+    assert!(admin.contains(&"admin-listen") && gateway.contains(&"status-listen"));
+    let short = program().run(&["gateway", "-h"]).await.stdout;
+    assert!(short.contains("--gateway-listen") && !short.contains("--admin-listen"), "{short}");
+}
+
 #[tokio::test]
 async fn unknown_flag_is_refused_with_the_nearest() {
     let output = program().run(&["--admin-listn", "127.0.0.1:0"]).await;
@@ -170,13 +198,31 @@ async fn flags_of_a_part_that_does_not_run_are_refused() {
 #[tokio::test]
 async fn settings_of_tls_that_do_not_go_together_are_named() {
     for (args, said) in [
-        (&["--tls-certificate", "a.pem"][..], "`tls-certificate` names 1 files and `tls-key` 0"),
-        (&["--tls-key", "a.key,b.key", "--tls-certificate", "a.pem"], "1 files and `tls-key` 2"),
-        (&["--tls-client-ca", "ca.pem"], "`tls-client-ca` is given without `tls-certificate`"),
-        (&["--upstream-key", "a.key"], "`upstream-certificate` and `upstream-key` go together"),
+        (&["--tls-certificate", "a.pem"][..], "`--tls-certificate` has 1 files and `--tls-key` 0"),
+        (&["--tls-key", "a.key,b.key", "--tls-certificate", "a.pem"], "1 files and `--tls-key` 2"),
+        (&["--tls-client-ca", "ca.pem"], "`--tls-client-ca` is given without `--tls-certificate`"),
+        (&["--upstream-key", "a.key"], "`--upstream-certificate` and `--upstream-key` go together"),
     ] {
         assert_refused(&program().run(args).await, &[said]);
     }
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_work_is_named_as_it_was_written() {
+    let flag = program().run(&["gateway", "--panic-threshold", "101"]).await;
+    assert_refused(&flag, &["`--panic-threshold` is 101, the most is 100 percent"]);
+    let variable = program().env("SOUL_VIA", "a b").run(&["--sync-backoff-max", "0.1"]).await;
+    assert_refused(
+        &variable,
+        &["`SOUL_VIA` is `a b`, give a name", "`--sync-backoff-max` is below `--sync-backoff-min`"],
+    );
+    let (_folder, path) = file("upstream-key = \"a.key\"\napi-token = \"a\"\n");
+    let both = program().run(&["--config", text(&path)]).await;
+    let said = format!("`--upstream-certificate` and `upstream-key` in `{}` go together", path.display());
+    assert_refused(&both, &[&said]);
+    let twice = program().run(&["admin", "--config", text(&path), "--api-token-file", text(&path)]).await;
+    let said = format!("`api-token` in `{}` and `--api-token-file` are both given", path.display());
+    assert_refused(&twice, &[&said]);
 }
 
 #[tokio::test]

@@ -3,13 +3,19 @@
 use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
 use clap::{
-    ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand,
+    Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
     parser::ValueSource,
 };
 
 use super::{
-    Role, admin::AdminSettings, error::ConfigError, gateway::GatewaySettings, layer::written, nearest,
+    Role,
+    admin::AdminSettings,
+    error::ConfigError,
+    gateway::GatewaySettings,
+    layer::written,
+    nearest,
+    place::{Places, variable},
     process::ProcessSettings,
 };
 
@@ -74,7 +80,7 @@ const SHORT_HELP: [&str; 12] = [
 /// The command with the default of every setting in its help.
 pub(super) fn command() -> Command {
     let defaults = shown_defaults();
-    <Cli as clap::CommandFactory>::command().mut_args(|arg| {
+    let command = <Cli as clap::CommandFactory>::command().mut_args(|arg| {
         // An empty variable counts as none: that is how scripts and container files switch one off.
         let empty = arg.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
         let arg = if empty { arg.env(None::<&str>) } else { arg };
@@ -88,7 +94,17 @@ pub(super) fn command() -> Command {
         let default = default.map_or("none", String::as_str);
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         arg.help(format!("{help} [default: {default}]"))
-    })
+    });
+    let (admin, gateway) = (hidden::<GatewaySettings>(&command), hidden::<AdminSettings>(&command));
+    let part = |others| |part: Command| part.args(others).after_long_help(AFTER_HELP);
+    command.mut_subcommand("admin", part(admin)).mut_subcommand("gateway", part(gateway))
+}
+
+/// The settings of a part that does not run. The other one knows them, so that it can say whose they are, and does not show them.
+fn hidden<A: Args>(command: &Command) -> Vec<Arg> {
+    let area = A::augment_args(Command::new(""));
+    let of_area = |arg: &&Arg| area.get_arguments().any(|other| other.get_id() == arg.get_id());
+    command.get_arguments().filter(of_area).map(|arg| arg.clone().hide(true)).collect()
 }
 
 /// Flag and default of every setting that has one, as they are written in the file.
@@ -99,12 +115,12 @@ fn shown_defaults() -> BTreeMap<String, String> {
     shown
 }
 
-/// Reads flags and environment.
+/// Reads flags and environment; tells which of them said what.
 ///
 /// # Errors
 /// An unknown flag, a bad value in a flag or a variable, a flag of a part that does not run; also `--help` and
 /// `--version`.
-pub(super) fn read<I>(args: I) -> Result<(Role, Cli), ConfigError>
+pub(super) fn read<I>(args: I) -> Result<(Role, Cli, Places), ConfigError>
 where
     I: IntoIterator<Item = OsString>,
 {
@@ -116,8 +132,9 @@ where
         Some(Part::Admin) => Role::Admin,
         Some(Part::Gateway) => Role::Gateway,
     };
-    refuse_misplaced(role, &matches)?;
-    Ok((role, cli))
+    let matches = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+    refuse_misplaced(role, matches)?;
+    Ok((role, cli, Places::of_command(matches)))
 }
 
 /// Variables that look like settings and are none, each with the setting it is most like: a slip of the pen would
@@ -140,7 +157,6 @@ pub(super) fn unknown_variables() -> Vec<(String, String)> {
 
 /// Refuses flags of a part that does not run. Only flags: one environment and one file may serve both parts.
 fn refuse_misplaced(role: Role, matches: &ArgMatches) -> Result<(), ConfigError> {
-    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
     match role {
         Role::Both => {
             let remedy =
@@ -202,7 +218,7 @@ fn name_variable(error: clap::Error, args: &[OsString]) -> ConfigError {
         let arg = arg.to_string_lossy();
         arg == flag || arg.strip_prefix(flag).is_some_and(|rest| rest.starts_with('='))
     });
-    let variable = format!("SOUL_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase());
+    let variable = variable(flag.trim_start_matches('-'));
     match (on_command_line, env::var(&variable)) {
         (false, Ok(value)) => ConfigError::Environment { variable, value, expected: expected(&error) },
         _ => error.into(),

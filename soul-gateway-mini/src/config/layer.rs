@@ -1,6 +1,6 @@
 //! Settings in layers: the default, over it the file, over it the environment, over it the flags.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub(super) trait Area: Args + Default + Serialize + for<'de> Deserialize<'de> {
     /// What the settings are for; its [`Default`] is the lowest layer.
     type Config: Default;
+
+    /// Every setting, and the field that it sets.
+    const FIELDS: &'static [(&'static str, &'static [&'static str])];
 
     /// Writes a whole configuration as settings.
     fn of(config: &Self::Config) -> Self;
@@ -32,6 +35,18 @@ pub(super) fn written<A: Area>(config: &A::Config) -> BTreeMap<String, String> {
         other => other.to_string(),
     };
     table.into_iter().map(|(key, value)| (key, text(value))).collect()
+}
+
+/// The keys that settings have a value for, as they are written in the file.
+pub(super) fn keys<A: Area>(settings: &A) -> BTreeSet<String> {
+    toml::Table::try_from(settings).unwrap_or_default().into_iter().map(|(key, _)| key).collect()
+}
+
+/// The setting of a field of a part's own configuration, such as `connect_timeout`, as it is written in the file.
+pub(super) fn setting<A: Area>(field: &str) -> Option<String> {
+    let sets = |path: &[&str]| path.strip_prefix(&["config"]).unwrap_or(path).join(".") == field;
+    let found = A::FIELDS.iter().find(|(_, path)| sets(path));
+    found.map(|(setting, _)| setting.replace('_', "-"))
 }
 
 /// A value as it is written, of a field as the parts use it.
@@ -66,6 +81,11 @@ macro_rules! settings_of {
         })?
     ) => {
         type Config = $config;
+
+        const FIELDS: &'static [(&'static str, &'static [&'static str])] = &[
+            $((stringify!($setting), &[$(stringify!($field)),+]),)+
+            $($((stringify!($optional), &[$(stringify!($option)),+]),)+)?
+        ];
 
         fn of(config: &$config) -> Self {
             Self {

@@ -10,6 +10,7 @@ mod error;
 mod file;
 mod gateway;
 mod layer;
+mod place;
 mod process;
 mod value;
 
@@ -19,8 +20,10 @@ use admin::{AdminPart, AdminSettings};
 
 pub use change::Change;
 pub use error::{ConfigError, FileMistake};
+use file::FileSettings;
 use gateway::{GatewayPart, GatewaySettings};
 use layer::Area;
+use place::Places;
 use process::{Process, ProcessSettings};
 use url::Url;
 pub use value::{BadValue, LogFilter, LogFormat};
@@ -80,8 +83,12 @@ impl Settings {
     where
         I: IntoIterator<Item = OsString>,
     {
-        let (role, said) = cli::read(args)?;
-        let file = said.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
+        let (role, said, mut places) = cli::read(args)?;
+        let mut file = FileSettings::default();
+        if let Some(path) = said.config {
+            file = file::read(&path)?;
+            places = places.with_file(path, &file);
+        }
         let process: Process = layered([file.process, rust_log()?, said.process]);
         let admin: AdminPart = layered([file.admin, said.admin]);
         let gateway: GatewayPart = layered([file.gateway, said.gateway]);
@@ -89,7 +96,7 @@ impl Settings {
         written.extend(layer::written::<AdminSettings>(&admin));
         written.extend(layer::written::<GatewaySettings>(&gateway));
         let GatewayPart { config: mut gateway, admins, takeover } = gateway;
-        let mut admin = with_secrets(admin)?;
+        let mut admin = with_secrets(admin, &places)?;
         if let DataDir::Path(folder) = &process.data_dir {
             admin.data = DataDir::Path(folder.join("admin"));
             gateway.data_dir = Some(folder.join("gateway"));
@@ -98,7 +105,7 @@ impl Settings {
         }
         admin.drain_timeout = process.drain_timeout;
         gateway.drain_timeout = process.drain_timeout;
-        check(&admin, &gateway)?;
+        check(&admin, &gateway, &places)?;
         let Process { data_dir, log_level, log_format, .. } = process;
         let unknown_variables = cli::unknown_variables();
         Ok(Self {
@@ -124,7 +131,7 @@ fn layered<A: Area, const N: usize>(layers: [A; N]) -> A::Config {
 }
 
 /// The admin's configuration with its secrets, read from the files if there are some.
-fn with_secrets(part: AdminPart) -> Result<AdminConfig, ConfigError> {
+fn with_secrets(part: AdminPart, places: &Places) -> Result<AdminConfig, ConfigError> {
     let AdminPart {
         mut config,
         api_token,
@@ -133,14 +140,20 @@ fn with_secrets(part: AdminPart) -> Result<AdminConfig, ConfigError> {
         shenyu_password,
         shenyu_password_file,
     } = part;
-    config.api_token = secret("--api-token-file", api_token, api_token_file)?.map(|Token(token)| token);
-    let password = secret("--shenyu-password-file", shenyu_password, shenyu_password_file)?;
+    config.api_token =
+        secret("--api-token-file", api_token, api_token_file, places)?.map(|Token(token)| token);
+    let password = secret("--shenyu-password-file", shenyu_password, shenyu_password_file, places)?;
     config.shenyu_login = password.map(|Password(password)| ShenyuLogin { user: shenyu_user, password });
     Ok(config)
 }
 
 /// A secret that is given itself, or by a file of it; `setting` is the flag of the latter.
-fn secret<S>(setting: &'static str, given: Option<S>, file: Option<PathBuf>) -> Result<Option<S>, ConfigError>
+fn secret<S>(
+    setting: &'static str,
+    given: Option<S>,
+    file: Option<PathBuf>,
+    places: &Places,
+) -> Result<Option<S>, ConfigError>
 where
     S: FromStr<Err = BadValue>,
 {
@@ -148,8 +161,8 @@ where
     if given.is_some() {
         let file = setting.trim_start_matches('-');
         let itself = file.trim_end_matches("-file");
-        let problem = format!("`{itself}` and `{file}` are both given; leave one out");
-        return Err(ConfigError::Contradiction(problem));
+        let (itself, file) = (places.of(itself), places.of(file));
+        return Err(ConfigError::Contradiction(format!("{itself} and {file} are both given; leave one out")));
     }
     let text = fs::read_to_string(&file).map_err(|source| ConfigError::Unreadable {
         file: file.clone(),
@@ -160,28 +173,11 @@ where
     text.parse().map(Some).map_err(bad)
 }
 
-/// Refuses values that are fine alone and not together.
-fn check(admin: &AdminConfig, gateway: &GatewayConfig) -> Result<(), ConfigError> {
-    if gateway.sync.backoff_max < gateway.sync.backoff_min {
-        return Err(ConfigError::Contradiction("`sync-backoff-max` is below `sync-backoff-min`".to_owned()));
-    }
-    let (certificates, keys) = (gateway.tls_certificates.len(), gateway.tls_keys.len());
-    if certificates != keys {
-        return Err(ConfigError::Contradiction(format!(
-            "`tls-certificate` names {certificates} files and `tls-key` {keys}; give each certificate its key, in the same order"
-        )));
-    }
-    if gateway.tls_client_ca.is_some() && certificates == 0 {
-        let problem = "`tls-client-ca` is given without `tls-certificate` and `tls-key`; give all three, or leave it out";
-        return Err(ConfigError::Contradiction(problem.to_owned()));
-    }
-    if gateway.upstream_certificate.is_some() != gateway.upstream_key.is_some() {
-        let problem = "`upstream-certificate` and `upstream-key` go together; give both, or leave both out";
-        return Err(ConfigError::Contradiction(problem.to_owned()));
-    }
-    let mut problems = gateway.problems();
-    if let Err(more) = admin.validate() {
-        problems.extend(more.iter().map(ToString::to_string));
+/// Refuses values that cannot work, such as those that are fine alone and not together.
+fn check(admin: &AdminConfig, gateway: &GatewayConfig, places: &Places) -> Result<(), ConfigError> {
+    let mut problems = gateway.problems_by(&|field| places.of_gateway(field));
+    for problem in admin.validate().err().unwrap_or_default() {
+        problems.push(format!("{} {}", places.of_admin(&problem.field), problem.problem));
     }
     if problems.is_empty() { Ok(()) } else { Err(ConfigError::Contradiction(problems.join("; "))) }
 }

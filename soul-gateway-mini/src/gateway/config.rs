@@ -1,11 +1,13 @@
 //! What a gateway can be told: typed values, each default a constant with its unit and reason.
 
+mod problems;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use soul_client::balance::{BudgetSettings, Choice, OutlierDetector, SetSettings};
 
 pub use super::choices::{ErrorStatus, Forwarded, HostHeader, LaneScheduling, UnknownChoice, UpstreamLimit};
-use super::{context::PathPrefix, forward::hops, proxied::Network};
+use super::{context::PathPrefix, proxied::Network};
 use crate::{
     model::matching::{AddressResolver, Invalids},
     sync::SyncConfig,
@@ -322,73 +324,6 @@ impl GatewayConfig {
             panic_threshold: self.panic_threshold as f64 / 100.0,
             parts: lanes,
             ..SetSettings::default()
-        }
-    }
-
-    /// Lists every value that cannot work, each with its field; empty when all is well.
-    #[must_use]
-    pub fn problems(&self) -> Vec<String> {
-        let mut found = self.sync.problems();
-        for (field, value) in [
-            ("check_timeout", self.check_timeout),
-            ("connect_timeout", self.connect_timeout),
-            ("header_read_timeout", self.header_read_timeout),
-        ] {
-            if value.is_zero() {
-                found.push(format!("`{field}` is zero, give a time above it"));
-            }
-        }
-        if self.max_head_bytes < MIN_HEAD_BYTES {
-            found.push(format!("`max_head_bytes` is {}, the least is {MIN_HEAD_BYTES}", self.max_head_bytes));
-        }
-        let (certificates, keys) = (self.tls_certificates.len(), self.tls_keys.len());
-        if certificates != keys {
-            found.push(format!(
-                "`tls_certificates` has {certificates} files and `tls_keys` {keys}, give one key for each certificate"
-            ));
-        }
-        if certificates == 0 && self.tls_client_ca.is_some() {
-            found.push("`tls_client_ca` is given without `tls_certificates`, give both".to_owned());
-        }
-        if self.upstream_certificate.is_some() != self.upstream_key.is_some() {
-            found.push("`upstream_certificate` and `upstream_key` go together, give both or none".to_owned());
-        }
-        if let Some(name) = self.via.as_deref().filter(|name| !hops::is_name(name)) {
-            found.push(format!("`via` is `{name}`, give a name such as `gateway` or `shop.example:80`"));
-        }
-        if self.panic_threshold > 100 {
-            found.push(format!("`panic_threshold` is {}, the most is 100 percent", self.panic_threshold));
-        }
-        for (field, value) in [("max_headers", self.max_headers), ("max_connections", self.max_connections)] {
-            if value == 0 {
-                found.push(format!("`{field}` is 0, the least is 1"));
-            }
-        }
-        found
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_defaults_have_no_problem() {
-        assert_eq!(GatewayConfig::default().problems(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn every_problem_is_listed_with_its_field() {
-        let config = GatewayConfig {
-            connect_timeout: Duration::ZERO,
-            max_head_bytes: 10,
-            max_connections: 0,
-            ..GatewayConfig::default()
-        };
-        let found = config.problems();
-        assert_eq!(found.len(), 3, "{found:?}");
-        for field in ["connect_timeout", "max_head_bytes", "max_connections"] {
-            assert!(found.iter().any(|p| p.contains(field)), "{field} in {found:?}");
         }
     }
 }

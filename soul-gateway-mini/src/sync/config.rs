@@ -57,9 +57,8 @@ impl Default for SyncConfig {
 }
 
 impl SyncConfig {
-    /// Lists every value that cannot work, each with its field; empty when all is well.
-    #[must_use]
-    pub fn problems(&self) -> Vec<String> {
+    /// Lists every value that cannot work, with its field called as `name` says; empty when all is well.
+    pub(crate) fn problems_by(&self, name: &dyn Fn(&str) -> String) -> Vec<String> {
         let mut found = Vec::new();
         for (field, value) in [
             ("connect_timeout", self.connect_timeout),
@@ -69,11 +68,11 @@ impl SyncConfig {
             ("stale_after", self.stale_after),
         ] {
             if value.is_zero() {
-                found.push(format!("`sync.{field}` is zero, give a time above it"));
+                found.push(format!("{} is zero, give a time above it", name(field)));
             }
         }
         if self.backoff_max < self.backoff_min {
-            found.push("`sync.backoff_max` is below `sync.backoff_min`".to_owned());
+            found.push(format!("{} is below {}", name("backoff_max"), name("backoff_min")));
         }
         found
     }
