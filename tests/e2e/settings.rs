@@ -1,7 +1,8 @@
 //! Flags, environment and file: what is accepted, which one wins, and how a mistake is told.
 
-use std::{fs, path::PathBuf};
+use std::{cell::RefCell, fs, path::PathBuf};
 
+use soul_client::ClientConfig;
 use soul_tests::harness::{DEADLINE, Output, Program, client, text};
 use tempfile::TempDir;
 
@@ -158,6 +159,35 @@ async fn an_empty_variable_is_none_and_an_unknown_one_is_mentioned() {
     let output = program().env("SOUL_POLL_HOLD", "").env("SOUL_ADMIN_LISTN", "x").run(&args).await;
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stderr.contains("did you mean `SOUL_ADMIN_LISTEN`?"), "{}", output.stderr);
+}
+
+#[tokio::test]
+async fn one_environment_may_serve_services_admin_and_gateway() {
+    let names = RefCell::new(Vec::new());
+    let _ = ClientConfig::builder().vars(|name| {
+        names.borrow_mut().push(name.to_owned());
+        None
+    });
+    let mut names = names.into_inner();
+    names.retain(|name| name.starts_with("SOUL_"));
+    assert!(names.len() >= 20, "{names:?}");
+    names.extend(["SOUL_CALL_POLICY".to_owned(), "SOUL_CALL_CLIENTS_ORDERS_RETRIES_NEXT".to_owned()]);
+    let help = program().run(&["--help"]).await.stdout;
+    let shared: Vec<_> = names.iter().filter(|name| help.contains(&format!("[env: {name}]"))).collect();
+    assert!(shared.is_empty(), "two meanings: {shared:?}");
+
+    // No value that any setting would take.
+    let of_services = names.iter().fold(program(), |program, name| program.env(name, "of services"));
+    let nowhere = ["--data-dir", "memory", "--gateway-listen", "203.0.113.1:9", "--log-format", "text"];
+    for (said, warned) in [(None, true), (Some("http://127.0.0.1:1"), false)] {
+        let program = of_services.clone();
+        let program = said.into_iter().fold(program, |program, url| program.env("SOUL_ADMIN", url));
+        let output = program.run(&[&["gateway"], &nowhere[..]].concat()).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+        let told: Vec<_> = output.stderr.lines().filter(|line| line.contains("did you mean")).collect();
+        assert_eq!(told.len(), usize::from(warned), "{told:?}");
+        assert!(told.iter().all(|line| line.contains("`SOUL_ADMIN`") && line.contains("SOUL_ADMIN_URL")));
+    }
 }
 
 #[tokio::test]

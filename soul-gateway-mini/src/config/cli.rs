@@ -14,7 +14,6 @@ use super::{
     error::ConfigError,
     gateway::GatewaySettings,
     layer::written,
-    nearest,
     place::{Places, variable},
     process::ProcessSettings,
 };
@@ -135,24 +134,6 @@ where
     let matches = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     refuse_misplaced(role, matches)?;
     Ok((role, cli, Places::of_command(matches)))
-}
-
-/// Variables that look like settings and are none, each with the setting it is most like: a slip of the pen would
-/// otherwise go unnoticed. Those of the SDK begin with `SOUL_` too, so this is no error.
-pub(super) fn unknown_variables() -> Vec<(String, String)> {
-    const PREFIX: &str = "SOUL_";
-
-    let command = command();
-    let known: Vec<_> = command.get_arguments().filter_map(|arg| arg.get_env()?.to_str()).collect();
-    let of_settings = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let unknown = of_settings.filter(|name| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
-    unknown
-        .filter_map(|name| {
-            let names = known.iter().map(|known| known.trim_start_matches(PREFIX));
-            let near = nearest(name.trim_start_matches(PREFIX), names)?;
-            Some((name.clone(), format!("{PREFIX}{near}")))
-        })
-        .collect()
 }
 
 /// Refuses flags of a part that does not run. Only flags: one environment and one file may serve both parts.

@@ -170,8 +170,8 @@ pub(super) struct GatewaySettings {
     pub(super) replay_body_bytes: Option<AtLeast<0>>,
 
     /// How long a request may take to the end of its answer, whatever its rule allows, in seconds; 0 is no limit
-    #[arg(long, global = true, env = "SOUL_REQUEST_TIMEOUT", value_name = "SECONDS")]
-    pub(super) request_timeout: Option<Interval>,
+    #[arg(long, global = true, env = "SOUL_GATEWAY_REQUEST_TIMEOUT", value_name = "SECONDS")]
+    pub(super) gateway_request_timeout: Option<Interval>,
 
     /// Longest body of a request, in bytes; longer ones are refused with 413; 0 is no limit
     #[arg(long, global = true, env = "SOUL_MAX_BODY_BYTES", value_name = "BYTES")]
@@ -317,7 +317,7 @@ impl Area for GatewaySettings {
         upstream_queue_timeout => config.upstream_queue_timeout,
         retry_budget => config.retry_budget,
         replay_body_bytes => config.replay_body_bytes,
-        request_timeout => config.request_timeout,
+        gateway_request_timeout => config.request_timeout,
         max_body_bytes => config.max_body_bytes,
         tunnel_idle_timeout => config.tunnel_idle_timeout,
         trusted_proxies => config.trusted_proxies,

@@ -13,6 +13,7 @@ mod layer;
 mod place;
 mod process;
 mod value;
+mod variables;
 
 use std::{collections::BTreeMap, env, ffi::OsString, fs, path::PathBuf, str::FromStr};
 
@@ -107,7 +108,7 @@ impl Settings {
         gateway.drain_timeout = process.drain_timeout;
         check(&admin, &gateway, &places)?;
         let Process { data_dir, log_level, log_format, .. } = process;
-        let unknown_variables = cli::unknown_variables();
+        let unknown_variables = variables::unknown(role, &places);
         Ok(Self {
             role,
             data_dir,

@@ -34,6 +34,11 @@ impl Places {
         self
     }
 
+    /// Whether anybody has said something about a setting.
+    pub(super) fn has(&self, setting: &str) -> bool {
+        self.said.contains_key(setting) || self.file.as_ref().is_some_and(|(_, keys)| keys.contains(setting))
+    }
+
     /// What to name in an error: the flag, the variable, or the key and its file; the flag also where nobody wrote it.
     pub(super) fn of(&self, setting: &str) -> String {
         match (self.said.get(setting), &self.file) {

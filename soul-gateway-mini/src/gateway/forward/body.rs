@@ -35,7 +35,9 @@ pub(crate) enum BodyError {
     #[error("nothing came for {} ms", .0.as_millis())]
     Stalled(Duration),
     /// The whole request took longer than is allowed.
-    #[error("the request took longer than `--request-timeout`, or the caller's `grpc-timeout`, allows")]
+    #[error(
+        "the request took longer than `--gateway-request-timeout`, or the caller's `grpc-timeout`, allows"
+    )]
     Late,
     /// The caller sent no more of its own body while it got this one.
     #[error("the caller did not send its body to the end")]
