@@ -5,9 +5,7 @@
 //! requests, in turns with and without changes. The targets are 50 ms, and 1 ms between the two percentiles of a
 //! pair of turns. What counts is the best change and the best pair: others are what the machine did besides. It
 //! fails clearly beyond, at twice either. The rules are in a thousand selectors, or all in one; what changes is how a
-//! rule's requests are served, or, with an index to be made anew, which they are.
-//!
-//! An index of all 100,000 rules at once takes longer than 50 ms to make, which is told and not judged.
+//! rule's requests are served, or which they are.
 //!
 //! On a machine that does something else besides, both percentiles are what that makes of them, and their difference is chance:
 //! then it says so. It is to be run alone.
@@ -113,13 +111,12 @@ async fn measure(selectors: usize, changes: What) -> Result<bool> {
         busy &= calm.p999 > DELAY_LIMIT;
     }
     let mut passed = true;
-    let made_anew = selectors == 1 && matches!(changes, What::Condition);
     for (what, figure, limit) in
         [("change to swap", swaps[0], SWAP_LIMIT), ("added at p99.9", delay, DELAY_LIMIT)]
     {
         let met = if figure <= limit { "yes" } else { "NO" };
         let fails = limit * TOLERANCE;
-        passed &= figure <= fails || made_anew && limit == SWAP_LIMIT;
+        passed &= figure <= fails;
         println!("  {what}: target {limit:.1?}, is {figure:.2?}, met: {met}, fails at {fails:.0?}");
     }
     if busy {

@@ -9,7 +9,7 @@ use super::{
     ordered::{Gated, Ordered},
     reuse::{Known, Named},
 };
-use crate::model::Row;
+use crate::model::{Row, address};
 
 /// What was made of a row. It is kept from table to table for as long as the row stays the same.
 #[derive(Debug)]
@@ -91,6 +91,10 @@ impl<R> Gated for CompiledRule<R> {
         &self.made.gate
     }
 
+    fn address(&self) -> usize {
+        address(&self.made)
+    }
+
     fn has_gate_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.made, &other.made) || {
             let asked = |row| {
@@ -140,6 +144,10 @@ impl<S, R> CompiledSelector<S, R> {
 impl<S, R> Gated for CompiledSelector<S, R> {
     fn gate(&self) -> &Gate {
         &self.made.gate
+    }
+
+    fn address(&self) -> usize {
+        address(&self.made)
     }
 
     fn has_gate_of(&self, other: &Self) -> bool {

@@ -3,6 +3,7 @@
 mod compile;
 mod entry;
 mod ordered;
+mod patch;
 mod paths;
 mod reuse;
 

@@ -9,6 +9,7 @@ use super::{
         view::RequestView,
     },
     entry::Gate,
+    patch::{Limits, Patched, moved},
 };
 use crate::slices;
 
@@ -22,18 +23,29 @@ pub(super) trait Gated {
 
     /// Whether this gate and another's are surely the same.
     fn has_gate_of(&self, other: &Self) -> bool;
+
+    /// Where its gate is in memory. It is there for as long as the entry is, and in the lists after this one.
+    fn address(&self) -> usize;
 }
 
 /// Entries in order, with an index if they are many.
 #[derive(Debug)]
 pub(super) struct Ordered<T> {
     entries: Box<[T]>,
-    index: Option<Arc<Index>>,
+    way: Way,
+}
+
+/// How the first entry is found that lets a request through.
+#[derive(Clone, Debug)]
+enum Way {
+    Scan,
+    Index(Arc<Index>),
+    Patched(Arc<Patched>),
 }
 
 impl<T> Default for Ordered<T> {
     fn default() -> Self {
-        Self { entries: Box::default(), index: None }
+        Self { entries: Box::default(), way: Way::Scan }
     }
 }
 
@@ -44,25 +56,51 @@ impl<T: Gated> Ordered<T> {
 
     /// With an index if there are more than `few`.
     pub(super) fn indexed(entries: Vec<T>, few: usize) -> Self {
-        let index = || {
+        let way = if entries.len() > few {
             let filings = entries.iter().inspect(|_| slices::step()).map(|entry| entry.gate().filings());
             let filings: Vec<Filings> = filings.collect();
-            Arc::new(Index::new(filings.iter()))
+            Way::Index(Arc::new(Index::new(filings.iter())))
+        } else {
+            Way::Scan
         };
-        let index = (entries.len() > few).then(index);
-        Self { entries: entries.into(), index }
+        Self { entries: entries.into(), way }
     }
 
-    /// With the index of `previous` if it is right for these entries too: most changes leave conditions alone.
+    /// With the index of `previous` as far as it is right for these entries too: a change touches few of them.
     pub(super) fn after(previous: Option<&Self>, entries: Vec<T>) -> Self {
-        let same = |previous: &&Self| {
-            let gates = || previous.entries.iter().zip(&entries).inspect(|_| slices::step());
-            previous.entries.len() == entries.len() && gates().all(|(old, new)| new.has_gate_of(old))
-        };
-        match previous.filter(same) {
-            Some(previous) => Self { index: previous.index.clone(), entries: entries.into() },
+        Self::after_by(previous, entries, Limits::USUAL)
+    }
+
+    pub(super) fn after_by(previous: Option<&Self>, entries: Vec<T>, limits: Limits) -> Self {
+        match previous.and_then(|previous| previous.way_for(&entries, limits)) {
+            Some(way) => Self { entries: entries.into(), way },
             None => Self::new(entries),
         }
+    }
+
+    /// How to find these entries, which came after those of this list.
+    fn way_for(&self, entries: &[T], limits: Limits) -> Option<Way> {
+        if self.entries.len() == entries.len() {
+            let mut gates = self.entries.iter().zip(entries).inspect(|_| slices::step());
+            if gates.all(|(old, new)| new.has_gate_of(old)) {
+                return Some(self.way.clone());
+            }
+        }
+        if entries.len() < limits.many {
+            return None;
+        }
+        let now = moved(&self.entries, entries);
+        let patched = match &self.way {
+            Way::Scan => None,
+            Way::Index(index) => Patched::new(Arc::clone(index), now, entries, limits),
+            Way::Patched(patched) => patched.after(&now, entries, limits),
+        };
+        patched.map(|patched| Way::Patched(Arc::new(patched)))
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_patched(&self) -> bool {
+        matches!(self.way, Way::Patched(_))
     }
 
     /// The first entry that lets the request through.
@@ -70,17 +108,23 @@ impl<T: Gated> Ordered<T> {
     /// # Errors
     /// When an entry before it, or before the end, cannot be evaluated.
     pub(super) fn first(&self, view: &RequestView<'_>) -> Result<Option<&T>, &MatchError> {
-        let Some(index) = &self.index else { return self.scan(view) };
         let mut outcome = Ok(None);
-        index.first(view, |rank| {
-            let Some(entry) = self.entries.get(rank as usize) else { return false };
+        let hit = |place: u32| {
+            let Some(entry) = self.entries.get(place as usize) else { return false };
             match entry.gate().lets_through(view) {
                 Ok(false) => return false,
                 Ok(true) => outcome = Ok(Some(entry)),
                 Err(reason) => outcome = Err(reason),
             }
             true
-        });
+        };
+        match &self.way {
+            Way::Scan => return self.scan(view),
+            Way::Index(index) => {
+                index.first(view, hit);
+            }
+            Way::Patched(patched) => patched.first(view, hit),
+        }
         outcome
     }
 

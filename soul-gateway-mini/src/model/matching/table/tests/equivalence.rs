@@ -10,18 +10,30 @@ use super::{
         super::view::{ContextFields, Field},
         entry::{Gate, Made},
         ordered::{Gated, Ordered},
+        patch::Limits,
     },
     *,
 };
+use crate::model::address;
 
-impl Gated for Made<()> {
+type Entry = Arc<Made<()>>;
+
+impl Gated for Entry {
     fn gate(&self) -> &Gate {
         &self.gate
     }
 
     fn has_gate_of(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
+        Arc::ptr_eq(self, other)
     }
+
+    fn address(&self) -> usize {
+        address(self)
+    }
+}
+
+fn entry(gate: Gate) -> Entry {
+    Arc::new(Made { gate, logged: false, payload: () })
 }
 
 /// Paths and patterns of few pieces, so that they meet.
@@ -152,25 +164,25 @@ impl ContextFields for Request {
 
 /// The place of the first entry that lets the request through, or why it cannot be told.
 fn outcome(
-    list: &Ordered<Made<()>>,
-    found: Result<Option<&Made<()>>, &MatchError>,
+    list: &Ordered<Entry>,
+    found: Result<Option<&Entry>, &MatchError>,
 ) -> Result<Option<usize>, MatchError> {
-    let place = |made: &Made<()>| list.entries().iter().position(|entry| std::ptr::eq(entry, made));
+    let place = |found: &Entry| list.entries().iter().position(|entry| std::ptr::eq(entry, found));
     found.map(|found| found.and_then(place)).map_err(Clone::clone)
 }
 
-fn check(gates: Vec<Gate>, requests: &[Request]) -> Result<(), TestCaseError> {
-    let list = Ordered::indexed(
-        gates.into_iter().map(|gate| Made { gate, logged: false, payload: () }).collect(),
-        0,
-    );
+fn indexed(gates: Vec<Gate>) -> Ordered<Entry> {
+    Ordered::indexed(gates.into_iter().map(entry).collect(), 0)
+}
+
+fn check(list: &Ordered<Entry>, requests: &[Request]) -> Result<(), TestCaseError> {
     for request in requests {
         let view = || {
             let Request { method, path, query, headers, peer, .. } = request;
             RequestView::new(method, path, query.as_deref(), headers, (*peer).into()).with_context(request)
         };
-        let plain = outcome(&list, list.scan(&view()));
-        prop_assert_eq!(outcome(&list, list.first(&view())), plain, "{:?}", request);
+        let plain = outcome(list, list.scan(&view()));
+        prop_assert_eq!(outcome(list, list.first(&view())), plain, "{:?}", request);
     }
     Ok(())
 }
@@ -183,7 +195,7 @@ proptest! {
         gates in prop::collection::vec(gate(), 0..24),
         requests in prop::collection::vec(request(), 1..8),
     ) {
-        check(gates, &requests)?;
+        check(&indexed(gates), &requests)?;
     }
 
     #[test]
@@ -191,6 +203,60 @@ proptest! {
         gates in prop::collection::vec(sound(), 40..80),
         requests in prop::collection::vec(request(), 1..8),
     ) {
-        check(gates, &requests)?;
+        check(&indexed(gates), &requests)?;
+    }
+
+    #[test]
+    fn an_index_that_goes_on_after_changes_is_the_plain_scan(
+        gates in prop::collection::vec(gate(), 16..40),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), change()), 1..8),
+        requests in prop::collection::vec(request(), 1..8),
+    ) {
+        let mut list = indexed(gates);
+        let mut changed = false;
+        for (at, change) in changes {
+            let mut entries = list.entries().to_vec();
+            change.make(&mut entries, at);
+            // Never anew, however many changed.
+            let limits = Limits { many: 0, share: 1 };
+            changed |= !entries.iter().zip(list.entries()).all(|(new, old)| Arc::ptr_eq(new, old));
+            changed |= entries.len() != list.entries().len();
+            list = Ordered::after_by(Some(&list), entries, limits);
+            prop_assert_eq!(list.is_patched(), changed);
+            check(&list, &requests)?;
+        }
+    }
+}
+
+/// A change among entries.
+#[derive(Debug)]
+enum Change {
+    Replace(Gate),
+    Insert(Gate),
+    Remove,
+    Move(prop::sample::Index),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        gate().prop_map(Change::Replace),
+        gate().prop_map(Change::Insert),
+        Just(()).prop_map(|()| Change::Remove),
+        any::<prop::sample::Index>().prop_map(Change::Move),
+    ]
+}
+
+impl Change {
+    fn make(self, entries: &mut Vec<Entry>, at: prop::sample::Index) {
+        let at = at.index(entries.len());
+        match self {
+            Self::Replace(gate) => entries[at] = entry(gate),
+            Self::Insert(gate) => entries.insert(at, entry(gate)),
+            Self::Remove => drop(entries.remove(at)),
+            Self::Move(to) => {
+                let moved = entries.remove(at);
+                entries.insert(to.index(entries.len() + 1), moved);
+            }
+        }
     }
 }
