@@ -194,8 +194,11 @@ async fn room<'r>(
     if !others && let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
         return Ok(candidate);
     }
-    if retries == 0 && (candidates.may_wait() || settings.queue == 0 && others) {
-        return trial(settings, candidates, caller, *deadline).await;
+    let may_wait = candidates.may_wait();
+    if retries == 0 && (may_wait > 0 || settings.queue == 0 && others) {
+        // Of the others nobody asked yet whether they may wait; each finds out later.
+        let most = if others && may_wait == 0 { MOST_IN_TRIAL } else { may_wait.min(MOST_IN_TRIAL) };
+        return trial(settings, candidates, caller, *deadline, most).await;
     }
     candidates.anew(settings);
     let until = came + settings.patience;
@@ -220,15 +223,20 @@ async fn room<'r>(
 
 /// The same while an upstream finds out how many requests it can do with: those beyond wait here as long as that takes, since it
 /// may come out that it can do with all of them. Else they would wait there, so this is time of the rule, unlike that in a queue.
+///
+/// - `most`: how many may wait.
 async fn trial<'r>(
     settings: &RoomSettings,
     candidates: &mut Candidates<'r, '_>,
     caller: &Caller,
     deadline: Instant,
+    most: usize,
 ) -> Result<Candidate<'r>, NoRoom> {
     let queue = &candidates.stats().queue;
-    let waiting = queue.enter(MOST_IN_TRIAL).ok_or(NoRoom::Busy)?;
+    let waiting = queue.enter(most).ok_or(NoRoom::Busy)?;
     let until = deadline.min(Instant::now() + settings.patience.max(TRIAL_PATIENCE));
+    // Whoever waits is at no upstream, and must not take the place of one that could be.
+    candidates.anew(settings);
     let mut room = pin!(waiting.room());
     room.as_mut().enable();
     let mut looks = waiting.first;
@@ -246,7 +254,7 @@ async fn trial<'r>(
         if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
             break Ok(candidate);
         }
-        if !candidates.may_wait() || Instant::now() >= until {
+        if queue.waiting() > candidates.may_wait() || Instant::now() >= until {
             break Err(NoRoom::Busy);
         }
     };

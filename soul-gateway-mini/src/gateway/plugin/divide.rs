@@ -74,7 +74,7 @@ pub(in crate::gateway) fn pick<'s, 'k>(
         watched,
         tried: Tried::new(),
         current: None,
-        may_wait: false,
+        may_wait: 0,
     };
     if candidates.advance(now) {
         Ok(candidates)
@@ -199,8 +199,8 @@ pub(in crate::gateway) struct Candidates<'s, 'k> {
     watched: Option<u32>,
     tried: Tried,
     current: Option<Candidate<'s>>,
-    /// Whether one of those passed over finds out how many requests it can do with.
-    may_wait: bool,
+    /// How many requests may wait for those passed over, which are finding out how many they can do with.
+    may_wait: u32,
 }
 
 impl<'s> Candidates<'s, '_> {
@@ -244,11 +244,11 @@ impl<'s> Candidates<'s, '_> {
         }
     }
 
-    /// Whether it is not known yet whether one of those at their limit may get more, so that a request is to wait rather than to
-    /// be refused.
-    pub(in crate::gateway) fn may_wait(&self) -> bool {
-        let current = self.current.as_ref().and_then(Candidate::flow);
-        self.may_wait || current.is_some_and(Flow::is_trial)
+    /// How many requests are to wait rather than to be refused, since it is not known yet whether one of those at their limit may
+    /// get more.
+    pub(in crate::gateway) fn may_wait(&self) -> usize {
+        let current = self.current.as_ref().and_then(Candidate::flow).map_or(0, Flow::may_wait);
+        self.may_wait.saturating_add(current) as usize
     }
 
     /// Begins anew, as if none was tried.
@@ -257,13 +257,13 @@ impl<'s> Candidates<'s, '_> {
         if let Some(candidate) = self.current.take() {
             self.pass_over(candidate, settings);
         }
-        self.may_wait = false;
+        self.may_wait = 0;
     }
 
     fn pass_over(&mut self, candidate: Candidate<'s>, settings: &RoomSettings) {
         let (member, end, flow) = (Arc::clone(candidate.pick.member()), candidate.end, candidate.flow());
         drop(candidate);
-        self.may_wait |= flow.is_some_and(Flow::is_trial);
+        self.may_wait = self.may_wait.saturating_add(flow.map_or(0, Flow::may_wait));
         if end.requests(&member) < settings.limit_of(flow) {
             // Another one may have looked in this moment, counted this one, and not taken the place: it may look again.
             self.stats().queue.wake();

@@ -59,7 +59,7 @@ impl World {
     /// It was fast, and now it is slow.
     fn slows_down(&mut self) {
         (0..200).for_each(|_| self.seen(80, 10));
-        while !self.flow.is_trial() {
+        while self.flow.may_wait() == 0 {
             self.seen(500, UNDER_WAY);
         }
         assert_eq!(self.flow.limit(), UNDER_WAY / 2);
@@ -95,7 +95,7 @@ impl World {
 async fn an_upstream_that_serves_as_many_with_fewer_at_once_gets_no_more_than_those() {
     let mut world = World::new().await;
     world.slows_down();
-    while world.flow.is_trial() {
+    while world.flow.may_wait() > 0 {
         world.seen(200, UNDER_WAY / 2);
     }
     world.fill().await;
@@ -123,7 +123,7 @@ async fn as_long_as_it_is_not_known_whether_an_upstream_can_do_with_more_they_wa
     }
     assert_eq!(world.upstream.seen().len(), 20);
     // Nothing has become faster.
-    while world.flow.is_trial() {
+    while world.flow.may_wait() > 0 {
         world.at_ms += 60_000;
         world.flow.met(world.at_ms, 20, 1024);
     }
@@ -139,7 +139,7 @@ async fn whoever_waits_in_a_trial_is_answered_when_the_time_of_the_rule_is_over(
     let _busy: Vec<_> = (0..UNDER_WAY).map(|_| world.member.state().begin()).collect();
     let late = get(world.running.address(), "/http/x").await;
     assert_eq!(late.status(), 504, "{late:?}");
-    assert!(world.flow.is_trial() && world.upstream.seen().is_empty());
+    assert!(world.flow.may_wait() > 0 && world.upstream.seen().is_empty());
     assert_eq!(world.selector().await["waiting"], 0);
 }
 

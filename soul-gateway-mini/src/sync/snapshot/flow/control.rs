@@ -4,9 +4,13 @@
 //! are meant to be (polls that are held, reports), or that became so with the last deploy, and of those none may be refused. The
 //! two are told apart by a **trial**: for a moment the upstream gets half as many requests at once, while the others wait *here*.
 //! Where they would have waited there, that costs nobody anything: the upstream ends as many as before, each of them
-//! sooner. Only if that is what is seen, twice in a row, the lower number becomes its limit and requests beyond it are refused. If
-//! answers come no sooner or fewer of them do, the upstream gets all of them back, and the time that it takes is from then on what
-//! it takes. No limit is below what was under way lately while nothing was slow.
+//! sooner. Is that what is seen, then there is a queue, and the next trial leaves out all of it at once, as long as it must be by
+//! the time that answers take without load; if that was too much, half again. Only if as many are ended this time too, the lower number
+//! becomes its limit and requests beyond it are refused. If answers come no sooner or fewer of them do, the upstream gets all of
+//! them back, and the time that it takes is from then on what it takes. No limit is below what was under way lately while nothing was
+//! slow.
+//!
+//! Of requests beyond the limit, as many wait in a later trial as there were more before it: so no answer takes longer than without.
 //!
 //! From one moment to the next it is watched in windows of so many answers:
 //!
@@ -86,6 +90,8 @@ pub(super) struct Control {
     /// Least time to an answer without load, milliseconds.
     unloaded_ms: Option<f64>,
     limit: Option<u32>,
+    /// Whether two trials in a row have shown that.
+    is_sure: bool,
     trial: Option<Trial>,
     /// Slow windows in a row.
     slow: Slow,
@@ -150,13 +156,25 @@ impl Pace {
 struct Trial {
     /// How many at once.
     limit: u32,
-    /// What was seen with more.
+    depth: Depth,
+    /// How many there were before.
+    under_way: u32,
+    /// What was seen with those.
     before: Pace,
     /// How long a request took that was sent last, milliseconds.
     length_ms: f64,
     /// Whether what was sent before may still be under way.
     settles: bool,
     until_ms: i64,
+}
+
+/// How much fewer a trial is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Half of those that come and go. Nobody knows yet whether there is a queue.
+    Half,
+    /// All that wait there, if the upstream still is as fast as without load. There is a queue, but how long it is, is a guess.
+    Queue,
 }
 
 impl Control {
@@ -172,6 +190,7 @@ impl Control {
             },
             unloaded_ms: None,
             limit: None,
+            is_sure: false,
             trial: None,
             slow: Slow::default(),
             borne: 0.0,
@@ -187,9 +206,15 @@ impl Control {
         self.trial.map(|trial| trial.limit).or(self.limit)
     }
 
-    /// Whether this is a trial, in which requests beyond the limit are to wait.
-    pub(super) fn is_trial(&self) -> bool {
-        self.trial.is_some()
+    /// How many requests beyond the limit are to wait instead of being refused, for in a trial it may be wrong.
+    ///
+    /// Once it is sure how many it can do with, all together are to be no more than that.
+    pub(super) fn may_wait(&self) -> u32 {
+        match (self.trial, self.limit) {
+            (None, _) => 0,
+            (Some(trial), Some(limit)) if self.is_sure => limit.saturating_sub(trial.limit),
+            (Some(_), _) => u32::MAX,
+        }
     }
 
     /// Looks at what was seen, some hundred times a second at most.
@@ -258,7 +283,7 @@ impl Control {
         }
         if self.slow.windows >= 2 && self.slow.answers >= TRIAL_WINDOW.1 && now_ms >= self.no_trial_before_ms
         {
-            self.try_fewer(now_ms, Pace { per_ms: self.slow.per_ms(), ..pace }, seen);
+            self.try_fewer(now_ms, Depth::Half, Pace { per_ms: self.slow.per_ms(), ..pace }, seen);
         }
     }
 
@@ -294,13 +319,19 @@ impl Control {
         self.limit = limit.checked_add(more);
     }
 
-    /// Begins a trial with half of the requests that come and go.
-    fn try_fewer(&mut self, now_ms: i64, before: Pace, seen: Seen) {
+    /// Begins a trial with fewer of the requests that come and go.
+    fn try_fewer(&mut self, now_ms: i64, depth: Depth, before: Pace, seen: Seen) {
         let (in_flight, under_way) = (seen.in_flight, f64::from(seen.in_flight));
-        let half = (before.flowing().min(under_way) / 2.0) as u32;
-        let limit = in_flight.saturating_sub(half).max(FLOOR);
+        let flowing = before.flowing().min(under_way);
+        let fewer = match depth {
+            Depth::Half => flowing / 2.0,
+            Depth::Queue => flowing - before.per_ms * self.unloaded_ms.unwrap_or(before.least_ms) * FAST,
+        };
+        let fewer = fewer.max(0.0) as u32;
+        let least = if depth == Depth::Queue { self.borne as u32 } else { 0 };
+        let limit = in_flight.saturating_sub(fewer).max(FLOOR).max(least);
         // Given back, those that waited come on top of the others: none may be refused for that, if none is now.
-        if limit >= in_flight || in_flight.saturating_add(half) > seen.most && !self.window.met {
+        if limit >= in_flight || in_flight.saturating_add(fewer) > seen.most && !self.window.met {
             return;
         }
         self.slow = Slow::default();
@@ -309,7 +340,8 @@ impl Control {
         let length_ms = length_ms.min(LONGEST_LENGTH_MS);
         let longest_ms = ((length_ms * 4.0) as i64 + 4 * TRIAL_WINDOW.0).min(LONGEST_TRIAL_MS);
         let until_ms = now_ms.saturating_add(longest_ms);
-        self.trial = Some(Trial { limit, before, length_ms, settles: true, until_ms });
+        self.trial =
+            Some(Trial { limit, depth, under_way: in_flight, before, length_ms, settles: true, until_ms });
     }
 
     fn look_at_trial(&mut self, trial: Trial, now_ms: i64, passed_ms: i64, pace: Pace, seen: Seen) {
@@ -320,21 +352,35 @@ impl Control {
                 self.trial = Some(Trial { settles: false, ..trial });
                 return self.begin(now_ms, seen);
             }
-        } else if long && passed_ms >= TRIAL_WINDOW.0 && answers >= TRIAL_WINDOW.1 {
+        } else if (long || trial.depth == Depth::Queue)
+            && passed_ms >= TRIAL_WINDOW.0
+            && answers >= TRIAL_WINDOW.1
+        {
             let share = pace.per_ms / trial.before.per_ms;
-            if self.window.strained || !AS_MANY.contains(&share) && share > FEWER {
-                self.undecided(now_ms);
-            } else if share > FEWER {
+            if !self.window.strained && AS_MANY.contains(&share) {
                 self.keep(now_ms, trial, pace, seen);
+            } else if trial.depth == Depth::Queue {
+                self.try_half(now_ms, trial, seen);
+            } else if self.window.strained || share > FEWER {
+                self.undecided(now_ms);
             } else {
                 self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
             }
             return self.begin(now_ms, seen);
         }
         if now_ms >= trial.until_ms {
-            self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight);
+            match trial.depth {
+                Depth::Half => self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight),
+                Depth::Queue => self.try_half(now_ms, trial, seen),
+            }
             self.begin(now_ms, seen);
         }
+    }
+
+    /// All that was guessed to wait was too many.
+    fn try_half(&mut self, now_ms: i64, trial: Trial, seen: Seen) {
+        self.trial = None;
+        self.try_fewer(now_ms, Depth::Half, trial.before, Seen { in_flight: trial.under_way, ..seen });
     }
 
     /// The trial showed a queue: there it ends. If there still is one, it is halved again at once, but not below what was borne.
@@ -342,6 +388,7 @@ impl Control {
         self.trial = None;
         (self.unused_ms, self.too_low) = (0, false);
         let least = self.borne as u32;
+        self.is_sure = self.limit.is_some();
         self.limit = Some(trial.limit.max(least));
         if trial.limit < least {
             return self.pause(now_ms);
@@ -349,7 +396,7 @@ impl Control {
         self.pause_ms = PAUSE_MS.0;
         let unloaded = self.unloaded_ms.unwrap_or(pace.least_ms);
         if pace.least_ms >= (unloaded * SLOW).max(unloaded + LIMITED_SLACK_MS) {
-            self.try_fewer(now_ms, pace, seen);
+            self.try_fewer(now_ms, Depth::Queue, pace, seen);
         }
     }
 
@@ -374,7 +421,7 @@ impl Control {
         }
         self.unloaded_ms = self.unloaded_ms.map(|known| known.max(least_ms.min(trial.before.least_ms)));
         if let Some(limit) = self.limit {
-            self.too_low = true;
+            (self.is_sure, self.too_low) = (false, true);
             self.grow(limit);
         }
     }

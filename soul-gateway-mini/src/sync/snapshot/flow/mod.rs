@@ -24,8 +24,8 @@ const KNOWN_MS: u64 = 10_000;
 pub(crate) struct Flow {
     /// Requests at once; the largest number is no limit.
     limit: AtomicU32,
-    /// Whether the limit is being tried out.
-    is_trial: AtomicBool,
+    /// Requests beyond the limit that are to wait, since it is only tried out.
+    may_wait: AtomicU32,
     /// Whether a request met the limit since the last look.
     met: AtomicBool,
     /// Requests that became a connection with a protocol of its own. They stay among those in flight.
@@ -57,7 +57,7 @@ impl Default for Flow {
     fn default() -> Self {
         Self {
             limit: AtomicU32::new(u32::MAX),
-            is_trial: AtomicBool::new(false),
+            may_wait: AtomicU32::new(0),
             met: AtomicBool::new(false),
             tunnels: AtomicU32::new(0),
             parts: Sharded::default(),
@@ -95,9 +95,9 @@ impl Flow {
         self.limit.load(Relaxed)
     }
 
-    /// Whether requests beyond the limit are to wait instead of being refused: it may be wrong.
-    pub(crate) fn is_trial(&self) -> bool {
-        self.is_trial.load(Relaxed)
+    /// How many requests beyond the limit are to wait instead of being refused: it may be wrong.
+    pub(crate) fn may_wait(&self) -> u32 {
+        self.may_wait.load(Relaxed)
     }
 
     /// An answer began after this time.
@@ -161,7 +161,7 @@ impl Flow {
         let least_us = least.unwrap_or(u32::MAX);
         let answers = self.answers();
         control.look(now_ms, Seen { answers, least_us, in_flight, most, met, strained });
-        self.is_trial.store(control.is_trial(), Relaxed);
+        self.may_wait.store(control.may_wait(), Relaxed);
         self.limit.store(control.limit().unwrap_or(u32::MAX), Relaxed);
     }
 }

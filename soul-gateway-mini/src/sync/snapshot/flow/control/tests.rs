@@ -152,7 +152,7 @@ impl World {
             return self.send(came_us, held);
         }
         self.seen.met = true;
-        if self.control.is_trial() {
+        if self.waiting.len() < self.control.may_wait() as usize {
             self.waiting.push_back((came_us, held));
         } else {
             self.refuse(held);
@@ -201,10 +201,9 @@ impl World {
             let Some((came, held)) = self.waiting.pop_front() else { break };
             self.send(came, held);
         }
-        if !self.control.is_trial() {
-            for (_, held) in std::mem::take(&mut self.waiting) {
-                self.refuse(held);
-            }
+        while self.waiting.len() > self.control.may_wait() as usize {
+            let Some((_, held)) = self.waiting.pop_back() else { break };
+            self.refuse(held);
         }
     }
 
