@@ -16,6 +16,8 @@ mod causes;
 mod clock;
 mod dial;
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod exposition;
 mod listen;
 mod shard;

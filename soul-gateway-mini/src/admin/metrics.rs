@@ -161,7 +161,17 @@ fn state(alive: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exposition;
+    use crate::{documented::check_metrics, exposition};
+
+    #[test]
+    fn the_page_lists_every_metric_of_an_admin() {
+        let metrics = Metrics::new();
+        metrics.registered(Registered::Changed);
+        metrics.polled(Polled::Gone);
+        metrics.probed(true);
+        metrics.count_upstreams(1, 1);
+        check_metrics("Metrics of an admin", &metrics.encode());
+    }
 
     #[test]
     fn names_carry_part_and_unit() {

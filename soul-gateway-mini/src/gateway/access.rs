@@ -248,6 +248,7 @@ const IS_ESCAPED: [bool; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::documented::check_fields;
 
     #[test]
     fn a_line_is_an_object_whatever_a_caller_sends() {
@@ -269,6 +270,10 @@ mod tests {
         assert_eq!(line.matches('\n').count(), 1);
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(value["path"], "/a\"},\\x", "the query is nobody's business");
+        let all = Entry { rule: Some("/a/**"), ..entry };
+        let mut line = String::new();
+        all.write(&mut line);
+        check_fields("Lines of the access log", &serde_json::from_str(&line).unwrap());
         assert_eq!((&value["selector"], value["elapsed_ms"].as_f64()), (&"line\nend".into(), Some(12.034)));
         assert_eq!((value.get("rule"), &value["time_ms"]), (None, &1_700_000_000_000_i64.into()));
         assert_eq!(

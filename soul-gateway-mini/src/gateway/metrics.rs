@@ -99,7 +99,7 @@ impl Gathered {
         });
         writer.counter(
             "soul_gateway_requests",
-            "Requests by selector and rule, both empty where none matched, and status; 499 is a caller that left",
+            "Requests by selector and rule, both empty where none matched, and status",
             series,
         )
     }
@@ -113,7 +113,7 @@ impl Gathered {
         }
         let help = "Whether the last exchange with the source of the configuration went well";
         writer.plain("soul_gateway_sync_connected", help, &u64::from(status.connected))?;
-        let help = "Whether that source was not heard of for too long";
+        let help = "Whether the source of the configuration was not heard of for too long";
         writer.plain(
             "soul_gateway_sync_stale",
             help,
@@ -159,7 +159,7 @@ fn attempts(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
         sum.2 += stats.queue.waiting() as u64;
     }
     let label = |selector: &str| [("selector", selector.to_owned())];
-    let help = "Attempts after the first, at another upstream";
+    let help = "Attempts after the first";
     writer.counter("soul_gateway_retries", help, sums.iter().map(|(name, sum)| (label(name), sum.0)))?;
     let help = "Attempts after the first that the budget did not allow";
     writer.counter(
@@ -201,8 +201,7 @@ fn upstreams(writer: &mut Writer<'_>, selectors: &[&Selector]) -> fmt::Result {
     let help = "Requests an upstream is serving for a selector";
     let in_flight = gauges.iter().map(|(key, (_, in_flight))| (labels(*key), *in_flight));
     writer.gauge("soul_gateway_upstream_requests_in_flight", help, in_flight)?;
-    let help =
-        "How many there may be, found out from how it bears them; absent where nothing stands against more";
+    let help = "Most requests an upstream gets at once from a selector while more would only wait there; absent otherwise";
     let limits = limits.iter().map(|(key, limit)| (labels(*key), *limit));
     writer.gauge("soul_gateway_upstream_requests_limit", help, limits)?;
     let label = |address: &str| [("upstream", address.to_owned())];

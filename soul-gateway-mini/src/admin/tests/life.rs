@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::{registration::FEB, *};
-use crate::{admin::AdminError, exposition};
+use crate::{admin::AdminError, documented::check_fields, exposition};
 
 #[tokio::test]
 async fn what_was_registered_is_there_after_a_restart() {
@@ -48,6 +48,7 @@ async fn status_shows_the_whole() {
     assert_eq!((&status["part"], &status["revision"]), (&json!("admin"), &json!(1)));
     assert_eq!((&status["counts"]["upstreams"], &status["counts"]["rules"]), (&json!(1), &json!(1)));
     assert_eq!(status["store"]["durable"], json!(false));
+    check_fields("Status of an admin", &status);
     let response = running.client.get(running.url("/metrics")).send().await.unwrap();
     assert_eq!(response.headers()["content-type"], exposition::CONTENT_TYPE);
     let metrics = response.text().await.unwrap();

@@ -3,6 +3,7 @@
 mod answers;
 mod bodies;
 mod bytes;
+mod documented;
 mod duplex;
 mod endings;
 mod failures;
