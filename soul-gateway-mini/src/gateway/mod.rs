@@ -42,6 +42,7 @@ mod error;
 mod forward;
 mod grpc;
 mod host;
+mod joined;
 mod lane;
 mod metrics;
 mod patient;
@@ -78,9 +79,12 @@ use self::{
     connection::Caller,
     context::PathPrefix,
     error::Refusal,
-    forward::{AnswerBody, Forwarder, Outbound, RequestTarget, Said},
+    forward::{AnswerBody, Forwarder, Outbound, RequestTarget, Said, Sending},
     peer::Peer,
-    plugin::{context_path, divide},
+    plugin::{
+        context_path,
+        divide::{self, Candidates},
+    },
     respond::Record,
 };
 use crate::{
@@ -124,7 +128,7 @@ impl Requests {
 
     /// Answers one request, whatever happens.
     async fn answer(
-        mut head: request::Parts,
+        head: &mut request::Parts,
         body: Incoming,
         caller: &Caller,
     ) -> Result<Response<AnswerBody>, Infallible> {
@@ -133,9 +137,9 @@ impl Requests {
         let requests = held.requests();
         let (turn, served) = caller.turn(came.at);
         let upgrade = head.extensions.remove();
-        let mut record = Record::start(&head, caller, &requests.unmatched, came);
+        let mut record = Record::start(head, caller, &requests.unmatched, came);
         let outcome = if served {
-            requests.serve(held.snapshot(), &head, body, upgrade, &mut record).await
+            requests.serve(held.snapshot(), head, body, upgrade, &mut record).await
         } else {
             Err(Refusal::Overloaded)
         };
@@ -144,7 +148,6 @@ impl Requests {
             respond::as_last(&mut response);
         }
         response.body_mut().lasts(turn);
-        spare::give_back(head.headers);
         Ok(response)
     }
 
@@ -190,9 +193,11 @@ impl Requests {
         let Some(target) = target else {
             return Err(Refusal::NotDivided("the configured path is none that can be sent"));
         };
-        let candidates = divide::pick(selector, rule, peer.key(), came, self.forwarder.watched())?;
+        let mut candidates = Candidates::of(selector, rule, peer.key(), self.forwarder.watched());
+        candidates.pick(came)?;
         let outbound = Outbound { head, said, body, upgrade, target };
-        forward::send(&self.forwarder, outbound, caller, peer, candidates, record.tally(), came).await
+        let mut sending = Sending::new(&self.forwarder, outbound, caller, peer);
+        forward::send(&mut sending, &mut candidates, record.tally(), came).await
     }
 }
 

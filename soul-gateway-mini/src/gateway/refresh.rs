@@ -20,13 +20,14 @@ pub(super) async fn rounds(sync: ConfigSync) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in 0_u32.. {
         ticks.tick().await;
+        let now = now_ms();
         let counts = round % COUNT_EVERY == 0;
         let Some(snapshot) = sync.snapshot() else { continue };
         for selector in snapshot.divide().into_iter().flat_map(|table| table.selectors()) {
-            selector.payload().upstreams().refresh(now_ms());
+            selector.payload().upstreams().refresh(now);
             if counts {
                 let stats = selector.payload().stats();
-                stats.retries.requests(stats.durations.count(), now_ms());
+                stats.retries.requests(stats.durations.count(), now);
             }
         }
     }

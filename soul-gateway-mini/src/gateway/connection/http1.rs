@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     causes::chain,
-    gateway::Requests,
+    gateway::{Requests, spare},
     listen::{Asked, Patience},
 };
 
@@ -37,8 +37,13 @@ where
         sending.note(!request.body().is_end_stream());
         // Now, and not when the answer is first asked for: an end of the caller's side may be seen in between.
         caller.alarm.begin();
-        let (head, body) = request.into_parts();
-        Requests::answer(head, body, caller)
+        let (mut head, body) = request.into_parts();
+        // The head stays in this block: what is given to an `async fn` by value moves once more, and is kept twice.
+        async move {
+            let answered = Requests::answer(&mut head, body, caller).await;
+            spare::give_back(head.headers);
+            answered
+        }
     });
     let mut connection = pin!(serving.http1(S::BARE).serve_connection(io, service).with_upgrades());
     let alarm = &*caller.alarm;

@@ -29,7 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Caller, Watch, websocket};
 use crate::{
     causes::chain,
-    gateway::{AnswerBody, GatewayConfig, Requests, alarm::Timer, error::Refusal},
+    gateway::{AnswerBody, GatewayConfig, Requests, alarm::Timer, error::Refusal, spare},
     listen::{GRACE, Patience},
 };
 
@@ -239,11 +239,12 @@ impl Stream {
         let too_large = self.streams.limits.are_exceeded_by(&request);
         // With that it gets lines that its caller did not send.
         let tunnels = websocket::is_asked(&mut request);
-        let (head, body) = as_of_http1(request).into_parts();
+        let (mut head, body) = as_of_http1(request).into_parts();
         let mut response = if too_large {
             Requests::refuse(&head, Refusal::HeadTooLarge, &self.caller)
         } else {
-            let Ok(response) = Requests::answer(head, body, &self.caller).await;
+            let Ok(response) = Requests::answer(&mut head, body, &self.caller).await;
+            spare::give_back(head.headers);
             response
         };
         if tunnels {

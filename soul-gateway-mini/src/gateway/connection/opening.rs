@@ -19,7 +19,7 @@ use super::{
     Watch,
     ending::{Ahead, CallerStream},
 };
-use crate::listen::GRACE;
+use crate::{gateway::joined, listen::GRACE};
 
 /// The beginning of every connection of HTTP/2.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -122,7 +122,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
+impl AsyncWrite for Begun<TcpStream> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -132,7 +132,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Begun<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+        joined::poll_write(Pin::new(&mut self.stream), cx, pieces)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -3,7 +3,11 @@
 //! An upstream is trusted no more than a caller: what could be read in two ways is refused (RFC 9112, sections 6 and 11),
 //! and the caller gets a message of ours with the upstream's status, headers and bytes, never its text as it came.
 
-use std::{mem::MaybeUninit, ops::Range};
+use std::{
+    mem::MaybeUninit,
+    ops::Range,
+    sync::{Mutex, PoisonError},
+};
 
 use bytes::{Bytes, BytesMut};
 use http::{
@@ -17,9 +21,13 @@ use super::{
     headers::Role,
     interim::Interim,
 };
+use crate::gateway::spare;
 
 /// Header lines an upstream may answer with.
 const MAX_HEADERS: usize = 256;
+
+/// Lines of a head that are remembered.
+const MAX_LINES: usize = 32;
 
 /// Bytes of the head of an answer.
 pub(super) const MAX_HEAD: usize = 128 * 1024;
@@ -41,13 +49,20 @@ pub(super) struct Head {
     pub(super) switches: bool,
 }
 
-/// One line of the head that came last. Upstreams name the same headers again and again, and a name that stood in the same
-/// place before need not be read anew.
+/// The lines of the head that an upstream sent last. It names the same headers again and again, and a name that stood in the
+/// same place before need not be read anew.
+///
+/// The connections of one lane to an upstream have them in common: so they are at hand, which those of a connection that waited
+/// for a while would not be. Nobody ever waits for the lock.
+#[derive(Debug, Default)]
+pub(super) struct Lines(Mutex<Vec<Line>>);
+
 #[derive(Debug)]
-pub(super) struct Line {
+struct Line {
     /// Its name as it was written.
     text: Box<str>,
     name: HeaderName,
+    role: Role,
     /// Where its value is.
     value: Range<usize>,
     /// Whether the caller gets it.
@@ -84,15 +99,31 @@ pub(super) enum Parsed {
     Final,
 }
 
-/// Reads a head from the beginning of `input`.
-///
-/// - `method`: of the request, since there is no body behind the head of an answer to HEAD, whatever it says.
-/// - `lines`: those of the last head on the same connection.
-/// - `head`: where a final one is written; its headers are empty before.
-///
-/// # Errors
-/// When what came is no answer, or one that could be read in two ways.
-pub(super) fn parse(
+impl Lines {
+    /// Reads a head from the beginning of `input`.
+    ///
+    /// - `method`: of the request, since there is no body behind the head of an answer to HEAD, whatever it says.
+    /// - `head`: where a final one is written.
+    ///
+    /// # Errors
+    /// When what came is no answer, or one that could be read in two ways.
+    pub(super) fn parse(
+        &self,
+        input: &mut BytesMut,
+        method: &Method,
+        head: &mut Head,
+    ) -> Result<Parsed, Unreadable> {
+        // A name and its text belong together at any moment.
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parsed = parse(input, method, &mut lines, head);
+        if lines.len() > MAX_LINES {
+            *lines = Vec::new();
+        }
+        parsed
+    }
+}
+
+fn parse(
     input: &mut BytesMut,
     method: &Method,
     lines: &mut Vec<Line>,
@@ -128,6 +159,8 @@ pub(super) fn parse(
         && head.framing != Framing::Close;
     // One piece of memory that all values share.
     let text = input.split_to(length).freeze();
+    // Now and not when it was asked: the map of the request that was answered last is still at hand.
+    head.headers = spare::map();
     head.headers.reserve(lines.len());
     for line in lines.iter().filter(|line| line.passes) {
         let value = HeaderValue::from_maybe_shared(text.slice(line.value.clone()));
@@ -155,7 +188,8 @@ impl Line {
         if lines.get(index).is_none_or(|line| *line.text != *field.name) {
             let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Unreadable::NotHttp)?;
             lines.truncate(index);
-            lines.push(Self { text: field.name.into(), name, value: 0..0, passes: true });
+            let role = Role::of(&name);
+            lines.push(Self { text: field.name.into(), name, role, value: 0..0, passes: true });
         }
         let line = lines.get_mut(index).ok_or(Unreadable::NotHttp)?;
         line.value = value;
@@ -187,7 +221,7 @@ impl Hop {
         let mut hop = Self::default();
         for (index, field) in fields.iter().enumerate() {
             let line = Line::read(lines, index, field, base)?;
-            let role = Role::of(&line.name);
+            let role = line.role;
             line.passes = !role.is_of_one_hop() || role == Role::Upgrade && switches;
             match role {
                 Role::Connection => hop.connection(field.value),

@@ -154,7 +154,8 @@ impl Client {
                 Stream::Tls(Box::new(stream))
             }
         };
-        let link = Box::new(Link::new(stream, Arc::clone(address), open));
+        let lines = self.pool.lines(address);
+        let link = Box::new(Link::new(stream, Arc::clone(address), lines, open));
         Ok(Fresh::Http1(Lease { link, client: Arc::clone(self) }))
     }
 

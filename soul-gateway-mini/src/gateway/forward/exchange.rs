@@ -55,15 +55,14 @@ pub(super) struct Times<'a> {
 /// Sends what was written into the link and the body, and reads the head of the answer into `head`.
 ///
 /// - `listener`: who is told of interim answers.
-pub(super) async fn exchange(
-    link: &mut Link,
-    method: &Method,
-    upload: &mut Option<Box<Upload>>,
-    times: Times<'_>,
-    listener: Option<Listener<'_>>,
-    head: &mut Head,
-) -> Result<(), SendError> {
-    times.alarm.set(times.deadline);
+pub(super) fn exchange<'a>(
+    link: &'a mut Link,
+    method: &'a Method,
+    upload: &'a mut Option<Box<Upload>>,
+    times: Times<'a>,
+    listener: Option<Listener<'a>>,
+    head: &'a mut Head,
+) -> impl Future<Output = Result<(), SendError>> {
     let mut exchange = Exchange {
         link,
         method,
@@ -77,9 +76,14 @@ pub(super) async fn exchange(
         looked: 0,
         interim: 0,
     };
-    let outcome = poll_fn(|cx| exchange.poll(cx)).await;
-    times.alarm.clear();
-    outcome
+    // A block, for an `async fn` would keep all of it twice: as it was given and as it is used.
+    async move {
+        let Times { alarm, deadline, .. } = exchange.times;
+        alarm.set(deadline);
+        let outcome = poll_fn(|cx| exchange.poll(cx)).await;
+        alarm.clear();
+        outcome
+    }
 }
 
 struct Exchange<'a> {
@@ -153,8 +157,7 @@ impl Exchange<'_> {
             {
                 let Link { input, lines, .. } = &mut *self.link;
                 let before = input.len();
-                let parsed = answer::parse(input, self.method, lines, self.head);
-                match parsed.map_err(SendError::Unreadable)? {
+                match lines.parse(input, self.method, self.head).map_err(SendError::Unreadable)? {
                     Parsed::Final => return Poll::Ready(Ok(Pulled::Head)),
                     Parsed::Interim(interim) => {
                         self.looked = 0;

@@ -17,16 +17,13 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWrite};
 
-use super::{answer::Line, framing::Framing, stream::Stream};
+use super::{answer::Lines, framing::Framing, stream::Stream};
 
 /// Room for what is read at once, to begin with: any usual answer to a small question.
 const INPUT_MIN: usize = 8 * 1024;
 
 /// And where that is filled each time. Above it a system call moves no more, and memory is taken by every slow reader.
 const INPUT_MAX: usize = 64 * 1024;
-
-/// Lines of a head that are remembered while the connection waits.
-const LINES_MAX: usize = 32;
 
 /// Bytes of one body that are passed on before others of the lane have their turn. The sockets of a fast caller and a fast
 /// upstream are ready for megabytes, and small requests would wait for all of them.
@@ -39,8 +36,8 @@ pub(super) struct Link {
     address: Arc<str>,
     /// What came and was not taken yet.
     pub(super) input: BytesMut,
-    /// Of the last head that came.
-    pub(super) lines: Vec<Line>,
+    /// Of the last head that came from this upstream.
+    pub(super) lines: Arc<Lines>,
     /// How much room is made for the next read: what answers of this upstream were seen to need.
     room: usize,
     /// How much came since the exchange began.
@@ -74,12 +71,12 @@ impl Drop for Open {
 }
 
 impl Link {
-    pub(super) fn new(stream: Stream, address: Arc<str>, open: Open) -> Self {
+    pub(super) fn new(stream: Stream, address: Arc<str>, lines: Arc<Lines>, open: Open) -> Self {
         Self {
             stream,
             address,
             input: BytesMut::new(),
-            lines: Vec::new(),
+            lines,
             room: INPUT_MIN,
             came: 0,
             output: Vec::with_capacity(1024),
@@ -124,9 +121,6 @@ impl Link {
         }
         if self.output.capacity() > INPUT_MIN {
             self.output = Vec::new();
-        }
-        if self.lines.len() > LINES_MAX {
-            self.lines = Vec::new();
         }
         if self.came < self.room / 4 {
             self.room = (self.room / 2).max(INPUT_MIN);

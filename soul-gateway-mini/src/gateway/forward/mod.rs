@@ -23,7 +23,6 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, Version, header::CONNECTION, request};
-use http_body::Body as _;
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use soul_client::balance::{BudgetSettings, Outcome};
 use tokio::time::Instant;
@@ -56,7 +55,6 @@ use super::{
     grpc,
     peer::Peer,
     plugin::divide::{Candidate, InFlight, outcome_of},
-    spare,
 };
 use crate::{
     clock::Moment,
@@ -129,7 +127,7 @@ impl Forwarder {
 }
 
 /// One request and what is left of it.
-struct Sending<'r> {
+pub(super) struct Sending<'r> {
     forwarder: &'r Forwarder,
     caller: &'r Caller,
     /// Who asks, possibly from behind the other end of the connection.
@@ -155,23 +153,20 @@ struct Sending<'r> {
 }
 
 impl<'r> Sending<'r> {
-    fn new(
+    pub(super) fn new(
         forwarder: &'r Forwarder,
         outbound: Outbound<'r>,
         caller: &'r Caller,
         peer: &'r Peer,
-    ) -> Result<Self, Refusal> {
+    ) -> Self {
         let Outbound { head, said, body, upgrade, target } = outbound;
         let named = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-        if body.size_hint().lower() > forwarder.max_body {
-            return Err(Refusal::Caller(CallerFault::TooLarge));
-        }
         let keep = if head.method.is_idempotent() { forwarder.replay_body } else { 0 };
         let upload = Upload::new(body, said.expects_continue, forwarder.max_body, keep).map(Box::new);
         let only_upgrade = head.version == Version::HTTP_2 && upgrade.is_some();
         let upgrade = said.wanted_upgrade().filter(|_| upload.is_none()).zip(upgrade);
         let body = upload.as_ref().map_or(Announced::Nothing, |upload| upload.announced());
-        Ok(Self {
+        Self {
             forwarder,
             caller,
             peer,
@@ -186,7 +181,12 @@ impl<'r> Sending<'r> {
             whole: true,
             grpc: grpc::is_asked(head),
             patience: None,
-        })
+        }
+    }
+
+    /// Whether its body is longer than any may be. Of one that comes in chunks that is seen on the way.
+    fn is_too_large(&self) -> bool {
+        matches!(self.body, Announced::Length(length) if length > self.forwarder.max_body)
     }
 
     /// Whether the request can be sent once more.
@@ -246,7 +246,7 @@ impl<'r> Sending<'r> {
             let pause = self.forwarder.body_idle_timeout;
             let least = self.forwarder.least_upload;
             let times = Times { alarm: &self.caller.alarm, deadline, timeout, pause, least };
-            let mut head = Head { headers: spare::map(), ..Head::default() };
+            let mut head = Head::default();
             let listener = listener(self.caller, self.head, &self.said);
             let (link, method) = (&mut lease.link, &self.head.method);
             let exchanged = exchange(link, method, &mut self.upload, times, listener, &mut head).await;

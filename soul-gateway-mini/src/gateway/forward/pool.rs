@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::link::Link;
+use super::{answer::Lines, link::Link};
 
 /// Idle connections by address, the one used last on top.
 #[derive(Debug, Default)]
@@ -39,6 +39,19 @@ type ByAddress = HashMap<usize, Waiting, BuildHasherDefault<Place>>;
 struct Waiting {
     _address: Arc<str>,
     links: Vec<Idle>,
+    /// What those that wait and those in use have in common.
+    lines: Arc<Lines>,
+}
+
+impl Waiting {
+    /// Those of an upstream, none so far if it was not known.
+    fn at<'i>(idle: &'i mut ByAddress, address: &Arc<str>) -> &'i mut Self {
+        idle.entry(place(address)).or_insert_with(|| Self {
+            _address: Arc::clone(address),
+            links: Vec::new(),
+            lines: Arc::default(),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +69,11 @@ impl Pool {
     /// How long a connection waits.
     pub(super) fn idle_timeout(&self) -> Duration {
         self.lock().limits.idle_timeout
+    }
+
+    /// What connections to an upstream have in common.
+    pub(super) fn lines(&self, address: &Arc<str>) -> Arc<Lines> {
+        Arc::clone(&Waiting::at(&mut self.lock().idle, address).lines)
     }
 
     /// A connection that is open and not too old now.
@@ -82,9 +100,7 @@ impl Pool {
             return;
         }
         link.rest();
-        let waiting = idle
-            .entry(place(link.address()))
-            .or_insert_with(|| Waiting { _address: Arc::clone(link.address()), links: Vec::new() });
+        let waiting = Waiting::at(idle, link.address());
         if waiting.links.len() < limits.max_idle {
             waiting.links.push(Idle { link, since: now });
         }

@@ -28,14 +28,13 @@ use std::{
 use http::Response;
 use tokio::{sync::futures::Notified, time::Instant};
 
-use super::{AnswerBody, Forwarder, Outbound, RequestTarget, Sending};
+use super::{AnswerBody, CallerFault, RequestTarget, Sending};
 use crate::{
     clock::Moment,
     gateway::{
         connection::Caller,
         error::Refusal,
         grpc,
-        peer::Peer,
         plugin::divide::{Candidate, Candidates},
     },
     sync::Flow,
@@ -74,16 +73,16 @@ pub(in crate::gateway) struct Tally<'r> {
 /// # Errors
 /// What the last attempt failed by.
 pub(in crate::gateway) async fn send<'r>(
-    forwarder: &Forwarder,
-    outbound: Outbound<'_>,
-    caller: &Caller,
-    peer: &Peer,
-    mut candidates: Candidates<'r, '_>,
+    sending: &mut Sending<'_>,
+    candidates: &mut Candidates<'r, '_>,
     tally: &mut Tally<'r>,
     came: Moment,
 ) -> Result<Response<AnswerBody>, Refusal> {
+    if sending.is_too_large() {
+        return Err(Refusal::Caller(CallerFault::TooLarge));
+    }
+    let Sending { forwarder, caller, .. } = *sending;
     let rule = candidates.rule();
-    let mut sending = Sending::new(forwarder, outbound, caller, peer)?;
     let mut timeout = rule.timeout();
     if sending.grpc
         && let Some(limit) = grpc::timeout(&sending.head.headers)
@@ -111,7 +110,7 @@ pub(in crate::gateway) async fn send<'r>(
             let upstream = candidate.end.destination.address();
             candidates.put_back(candidate);
             // On the heap, for it is seldom.
-            let search = room(&forwarder.room, &mut candidates, caller, tally.retries, &mut deadline);
+            let search = room(&forwarder.room, candidates, caller, tally.retries, &mut deadline);
             candidate = Box::pin(search).await.map_err(|none| match none {
                 NoRoom::Busy => Refusal::Busy,
                 NoRoom::Late => sending.given_up(upstream).map_or_else(

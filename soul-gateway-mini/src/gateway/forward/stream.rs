@@ -12,6 +12,8 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
+use crate::gateway::joined;
+
 /// What bytes go through.
 #[derive(Debug)]
 pub(super) enum Stream {
@@ -71,7 +73,7 @@ impl AsyncWrite for Stream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Plain(stream) => joined::poll_write(Pin::new(stream), cx, pieces),
             Self::Tls(stream) => Pin::new(&mut **stream).poll_write_vectored(cx, pieces),
         }
     }

@@ -53,38 +53,6 @@ pub(in crate::gateway) fn rule<'s>(
     Ok(rule)
 }
 
-/// The upstream for a request, and who is next should it fail.
-///
-/// - `watched`: how many requests an upstream may get, if it is watched how it bears them.
-///
-/// # Errors
-/// When there is none that may be chosen.
-pub(in crate::gateway) fn pick<'s, 'k>(
-    selector: &'s Selector,
-    rule: &'s Rule,
-    key: &'k str,
-    now: Moment,
-    watched: Option<u32>,
-) -> Result<Candidates<'s, 'k>, Refusal> {
-    let upstreams = selector.payload();
-    let mut candidates = Candidates {
-        upstreams,
-        rule: rule.payload(),
-        key,
-        watched,
-        tried: Tried::new(),
-        current: None,
-        may_wait: 0,
-    };
-    if candidates.advance(now) {
-        Ok(candidates)
-    } else if upstreams.upstreams().members().is_empty() {
-        Err(Refusal::NoUpstreamConfigured { rule: rule.name().into() })
-    } else {
-        Err(Refusal::NoUpstream)
-    }
-}
-
 /// One upstream to send a request to, where the request is counted in flight until this is dropped. How it ended is to be told
 /// by [`Candidate::ended`].
 pub(in crate::gateway) struct Candidate<'s> {
@@ -194,7 +162,7 @@ pub(in crate::gateway) fn outcome_of(status: StatusCode, headers: &HeaderMap) ->
 /// The upstreams for one request, one after the other and none twice.
 pub(in crate::gateway) struct Candidates<'s, 'k> {
     upstreams: &'s DivideSelector,
-    rule: &'s DivideRule,
+    rule: &'s Rule,
     key: &'k str,
     watched: Option<u32>,
     tried: Tried,
@@ -203,7 +171,34 @@ pub(in crate::gateway) struct Candidates<'s, 'k> {
     may_wait: u32,
 }
 
-impl<'s> Candidates<'s, '_> {
+impl<'s, 'k> Candidates<'s, 'k> {
+    /// Those for a request, of which none is chosen yet.
+    ///
+    /// - `watched`: how many requests an upstream may get, if it is watched how it bears them.
+    pub(in crate::gateway) fn of(
+        selector: &'s Selector,
+        rule: &'s Rule,
+        key: &'k str,
+        watched: Option<u32>,
+    ) -> Self {
+        let upstreams = selector.payload();
+        Self { upstreams, rule, key, watched, tried: Tried::new(), current: None, may_wait: 0 }
+    }
+
+    /// Chooses the first one.
+    ///
+    /// # Errors
+    /// When there is none that may be chosen.
+    pub(in crate::gateway) fn pick(&mut self, now: Moment) -> Result<(), Refusal> {
+        if self.advance(now) {
+            Ok(())
+        } else if self.upstreams.upstreams().members().is_empty() {
+            Err(Refusal::NoUpstreamConfigured { rule: self.rule.name().into() })
+        } else {
+            Err(Refusal::NoUpstream)
+        }
+    }
+
     /// The one to send to now; once for each [`advance`](Self::advance).
     pub(in crate::gateway) fn take(&mut self) -> Option<Candidate<'s>> {
         self.current.take()
@@ -211,7 +206,7 @@ impl<'s> Candidates<'s, '_> {
 
     /// How its requests are served.
     pub(in crate::gateway) fn rule(&self) -> &'s DivideRule {
-        self.rule
+        self.rule.payload()
     }
 
     /// What the requests of this selector have in common.
@@ -275,7 +270,7 @@ impl<'s> Candidates<'s, '_> {
     /// One that could not be connected to lately is chosen only if all others were tried.
     pub(in crate::gateway) fn advance(&mut self, now: Moment) -> bool {
         let context = PickContext::at(now.ms).key(Key::Text(self.key)).tried(&self.tried);
-        let Some(pick) = self.upstreams.upstreams().choose(self.rule.way, &context) else { return false };
+        let Some(pick) = self.upstreams.upstreams().choose(self.rule().way, &context) else { return false };
         let Some(end) = self.upstreams.end(pick.member()) else { return false };
         self.tried.insert(pick.state());
         let stats = self.upstreams.stats();
