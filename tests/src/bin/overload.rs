@@ -30,7 +30,7 @@ use std::{
 use soul_tests::load::{Head, Loaded, Times, flags, mebibytes, option};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
     task::JoinSet,
     time::{Instant, interval, sleep, timeout},
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
     let (ratio, growth): (f64, f64) = (option("--ratio", 4.0), option("--growth", 50.0));
     let (onset, polls): (f64, usize) = (option("--onset", 1.0), option("--polls", 400));
 
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let listener = listen().expect("a free port");
     let upstream = listener.local_addr().expect("it has an address");
     tokio::spawn(serve(listener, workers, service));
     let twice = (2 * workers).to_string();
@@ -245,6 +245,13 @@ async fn late(upstream: SocketAddr) {
         over.within(0.5),
         over.within(1.0)
     );
+}
+
+/// A port where all callers may come in one moment: none is to be late for waiting to be accepted.
+fn listen() -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    socket.listen(4096)
 }
 
 /// An upstream that works on some requests at once.

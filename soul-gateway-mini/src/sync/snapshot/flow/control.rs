@@ -35,7 +35,7 @@
 
 mod trial;
 
-use trial::{Depth, PAUSE_MS, TRIAL_WINDOW, Trial};
+use trial::{Depth, PAUSE_MS, TRIAL_WINDOWS, Trial};
 
 /// What was seen of an upstream.
 #[derive(Clone, Copy, Debug)]
@@ -54,8 +54,8 @@ pub(super) struct Seen {
     pub(super) strained: bool,
 }
 
-/// Least length of a window, milliseconds, and least number of its answers.
-const WINDOW: (i64, u64) = (50, 32);
+/// Least lengths of a window, milliseconds, each with the least number of its answers.
+const WINDOWS: [(i64, u64); 2] = [(50, 32), (100, 8)];
 /// A window that is still not full says that there is little to do, or little done.
 const LONGEST_MS: i64 = 2_000;
 
@@ -69,7 +69,7 @@ const LIMITED_SLACK_MS: f64 = 1.0;
 /// Answers that take longer than this are not waited for: what waits here meanwhile has its own time limit.
 const LONG_MS: f64 = 700.0;
 /// Fewer requests at once, of those that come and go, are no load. Also the least limit.
-const FLOOR: u32 = 16;
+const FLOOR: u32 = 4;
 
 const AGEING_MS: f64 = 30_000.0;
 const UNUSED_MS: i64 = 500;
@@ -120,6 +120,18 @@ struct Slow {
 struct Pace {
     per_ms: f64,
     least_ms: f64,
+}
+
+impl Seen {
+    /// Least time to an answer, milliseconds.
+    fn least_ms(&self) -> Option<f64> {
+        (self.least_us < u32::MAX).then(|| f64::from(self.least_us) / 1e3)
+    }
+}
+
+/// Whether a window has one of these lengths with as many answers.
+fn is_full(least: &[(i64, u64)], passed_ms: i64, answers: u64) -> bool {
+    least.iter().any(|&(ms, count)| passed_ms >= ms && answers >= count)
 }
 
 impl Slow {
@@ -200,7 +212,7 @@ impl Control {
         };
         match self.trial {
             Some(trial) => self.look_at_trial(trial, now_ms, passed_ms, pace, seen),
-            None if passed_ms >= WINDOW.0 && answers >= WINDOW.1 => {
+            None if is_full(&WINDOWS, passed_ms, answers) => {
                 self.judge(now_ms, passed_ms, answers, pace, seen);
                 self.begin(now_ms, seen);
             }
@@ -247,9 +259,10 @@ impl Control {
                 self.grow(limit);
             }
         }
-        if self.slow.windows >= 2 && self.slow.answers >= TRIAL_WINDOW.1 && now_ms >= self.no_trial_before_ms
-        {
-            self.try_fewer(now_ms, Depth::Half, Pace { per_ms: self.slow.per_ms(), ..pace }, seen);
+        let enough = is_full(&TRIAL_WINDOWS, self.slow.passed_ms, self.slow.answers);
+        if self.slow.windows >= 2 && enough && now_ms >= self.no_trial_before_ms {
+            let before = Pace { per_ms: self.slow.per_ms(), ..pace };
+            self.try_fewer(now_ms, now_ms, Depth::Half, before, seen);
         }
     }
 

@@ -8,7 +8,7 @@ use super::*;
 const MOST: u32 = 1024;
 
 /// What an upstream does with requests.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Upstream {
     /// Works on so many at once, so long on each, microseconds; the others wait, first come, first served.
     Works { workers: usize, each_us: u64 },
@@ -266,6 +266,22 @@ fn twice_of_what_an_upstream_carries_is_refused_and_the_rest_is_served_soon() {
 }
 
 #[test]
+fn that_holds_for_few_workers_and_for_slow_ones_too() {
+    for (workers, each_us) in [(1, 4_000), (2, 10_000), (32, 20_000), (16, 100_000), (8, 50_000)] {
+        let mut world = World::new(Upstream::Works { workers, each_us });
+        let carries = workers as u64 * 1_000_000 / each_us;
+        let calm = world.offer(carries / 2, 10.0);
+        assert_eq!(calm.refused, 0);
+        // Two trials take some times as long as a request.
+        world.offer(carries * 2, 2.0 + 40.0 * each_us as f64 / 1e6);
+        let storm = world.offer(carries * 2, 20.0);
+        let told = format!("{workers} of {each_us} us: {} after {}", storm.p99, calm.p99);
+        assert!(storm.p99 < 4.0 * calm.p99, "{told}");
+        assert!(storm.served as u64 > carries * 18, "{told}: {} served", storm.served);
+    }
+}
+
+#[test]
 fn a_little_too_much_is_a_little_refused() {
     let mut world = World::new(WORKS);
     world.offer(800, 4.0);
@@ -287,13 +303,15 @@ fn callers_that_wait_for_their_answer_are_a_load_too() {
 
 #[test]
 fn held_polls_are_never_refused() {
-    for every_us in [200_000, 1_000_000, 1_700_000, 30_000_000] {
-        let mut world = World::new(Upstream::Holds { every_us });
+    let event = [200_000, 1_000_000, 1_700_000, 30_000_000].map(|every_us| Upstream::Holds { every_us });
+    let each = [200_000, 500_000, 1_000_000].map(|each_us| Upstream::Takes { each_us });
+    for upstream in event.into_iter().chain(each) {
+        let mut world = World::new(upstream);
         // First one that is answered at once, which is as fast as it can be.
         world.control.unloaded_ms = Some(1.0);
         world.callers(500, true);
         let polls = world.pass(90.0);
-        assert_eq!(polls.refused, 0, "every {every_us} us");
+        assert_eq!(polls.refused, 0, "{upstream:?}");
         // Each trial holds some of them here for a moment.
         assert!(world.longest_wait_us <= 2_100_000, "{} us", world.longest_wait_us);
     }

@@ -1,17 +1,32 @@
 //! Trials: for a moment an upstream gets fewer requests at once, to see whether it answers as many.
 
-use super::{Control, FAST, FLOOR, LIMITED_SLACK_MS, Pace, SLOW, Seen, Slow};
+use super::{Control, FAST, FLOOR, LIMITED_SLACK_MS, Pace, SLOW, Seen, Slow, is_full};
 
-/// Least length of a window of a trial, milliseconds, and least number of its answers.
-pub(super) const TRIAL_WINDOW: (i64, u64) = (40, 100);
+/// Least lengths of a window of a trial, milliseconds, each with the least number of its answers: few of them are chance.
+pub(super) const TRIAL_WINDOWS: [(i64, u64); 2] = [(40, 100), (200, 30)];
 /// A trial has shown a queue if so many times as many answers came as before, and none if so many did. In between it has shown
 /// nothing: of a hundred answers in the mean, ten more or less are chance.
 const AS_MANY: std::ops::RangeInclusive<f64> = 0.75..=1.5;
 const FEWER: f64 = 0.65;
+/// Were it a queue, answers would come sooner by the share of the requests that was left out; by so much of that they have to. This
+/// tells a queue where answers come all at once, so that their rate is chance.
+const SOONER: f64 = 0.5;
+/// With less left out than this nobody can see it.
+const HARDLY_ANY: f64 = 0.1;
 /// After a trial that changed nothing there is none for this long, and for twice as long after the next.
 pub(super) const PAUSE_MS: (i64, i64) = (1_000, 64_000);
-/// No trial takes longer, so that whoever waited can still be answered within the 3 s of a common rule.
-const LONGEST_TRIAL_MS: i64 = 2_000;
+/// After one that has shown nothing: soon, for a queue may be growing.
+const UNDECIDED_MS: i64 = 200;
+/// Those with half take no longer in all while nobody knows yet, so that whoever waited can still be answered within the 3 s of a
+/// common rule.
+const LONGEST_TRIALS_MS: i64 = 2_000;
+/// Nor does one without the queue.
+const LONGEST_GUESS_MS: i64 = 1_200;
+/// How many times as long as those that are answered the requests may take that were sent last. Where others are held, the number of
+/// those under way says nothing about that.
+const MOST_GROWN: f64 = 10.0;
+/// So many may be counted that only look for room, one in each thread.
+const LOOKING: u32 = 2;
 /// Longest time that what was sent before is waited for in one; as long is measured after that.
 const LONGEST_LENGTH_MS: f64 = 900.0;
 
@@ -28,6 +43,12 @@ pub(super) struct Trial {
     length_ms: f64,
     /// Whether what was sent before may still be under way.
     settles: bool,
+    /// When there were as few as there may be.
+    few_since_ms: Option<i64>,
+    /// How long even the quickest answers took by then, milliseconds.
+    settled_ms: f64,
+    /// When the first began of those in a row in which nobody knows yet.
+    began_ms: i64,
     until_ms: i64,
 }
 
@@ -40,9 +61,17 @@ pub(super) enum Depth {
     Queue,
 }
 
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    AQueue,
+    NoQueue,
+    Nothing,
+}
+
 impl Control {
-    /// Begins a trial with fewer of the requests that come and go.
-    pub(super) fn try_fewer(&mut self, now_ms: i64, depth: Depth, before: Pace, seen: Seen) {
+    /// Begins a trial with fewer of the requests that come and go, or one more of those that began then.
+    pub(super) fn try_fewer(&mut self, began_ms: i64, now_ms: i64, depth: Depth, before: Pace, seen: Seen) {
         let (in_flight, under_way) = (seen.in_flight, f64::from(seen.in_flight));
         let flowing = before.flowing().min(under_way);
         let fewer = match depth {
@@ -53,22 +82,35 @@ impl Control {
         let least = if depth == Depth::Queue { self.borne as u32 } else { 0 };
         let limit = in_flight.saturating_sub(fewer).max(FLOOR).max(least);
         // Given back, those that waited come on top of the others: none may be refused for that, if none is now.
-        if limit >= in_flight || in_flight.saturating_add(fewer) > seen.most && !self.window.met {
+        if limit >= in_flight || in_flight.saturating_add(in_flight / 2) > seen.most && !self.window.met {
             return;
         }
         self.slow = Slow::default();
         // While a queue grows, those that are answered were sent when it was shorter.
-        let length_ms = (under_way / before.per_ms).clamp(before.least_ms, before.least_ms * 3.0);
+        let length_ms = (under_way / before.per_ms).clamp(before.least_ms, before.least_ms * MOST_GROWN);
         let length_ms = length_ms.min(LONGEST_LENGTH_MS);
-        let longest_ms = ((length_ms * 4.0) as i64 + 4 * TRIAL_WINDOW.0).min(LONGEST_TRIAL_MS);
-        let until_ms = now_ms.saturating_add(longest_ms);
-        self.trial =
-            Some(Trial { limit, depth, under_way: in_flight, before, length_ms, settles: true, until_ms });
+        let longest_ms = (length_ms * 4.0) as i64 + 4 * TRIAL_WINDOWS[0].0;
+        let until_ms = match depth {
+            Depth::Half => now_ms.saturating_add(longest_ms).min(began_ms.saturating_add(LONGEST_TRIALS_MS)),
+            Depth::Queue => now_ms.saturating_add(longest_ms.min(LONGEST_GUESS_MS)),
+        };
+        self.trial = Some(Trial {
+            limit,
+            depth,
+            under_way: in_flight,
+            before,
+            length_ms,
+            settles: true,
+            few_since_ms: None,
+            settled_ms: before.least_ms,
+            began_ms,
+            until_ms,
+        });
     }
 
     pub(super) fn look_at_trial(
         &mut self,
-        trial: Trial,
+        mut trial: Trial,
         now_ms: i64,
         passed_ms: i64,
         pace: Pace,
@@ -77,39 +119,78 @@ impl Control {
         let answers = seen.answers.wrapping_sub(self.window.answers);
         let long = passed_ms as f64 >= trial.length_ms;
         if trial.settles {
-            if long && seen.in_flight <= trial.limit + trial.limit / 8 {
-                self.trial = Some(Trial { settles: false, ..trial });
+            if let Some(least_ms) = seen.least_ms() {
+                trial.settled_ms = trial.settled_ms.max(least_ms);
+            }
+            let few = seen.in_flight <= trial.limit + trial.limit / 8 + LOOKING;
+            trial.few_since_ms = trial.few_since_ms.or(few.then_some(now_ms));
+            trial.settles = match trial.depth {
+                Depth::Half => !long || !few,
+                // Those that are left may be old, and take as long as they all took.
+                Depth::Queue => trial.few_since_ms.is_none_or(|since_ms| {
+                    (now_ms.saturating_sub(since_ms) as f64) < f64::from(trial.limit) / trial.before.per_ms
+                }),
+            };
+            self.trial = Some(trial);
+            if !trial.settles {
                 return self.begin(now_ms, seen);
             }
-        } else if (long || trial.depth == Depth::Queue)
-            && passed_ms >= TRIAL_WINDOW.0
-            && answers >= TRIAL_WINDOW.1
-        {
-            let share = pace.per_ms / trial.before.per_ms;
-            if !self.window.strained && AS_MANY.contains(&share) {
-                self.keep(now_ms, trial, pace, seen);
-            } else if trial.depth == Depth::Queue {
-                self.try_half(now_ms, trial, seen);
-            } else if self.window.strained || share > FEWER {
-                self.undecided(now_ms);
-            } else {
-                self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
+        } else if (long || trial.depth == Depth::Queue) && is_full(&TRIAL_WINDOWS, passed_ms, answers) {
+            let shown = self.shown(&trial, pace);
+            if shown == Shown::Nothing && answers < TRIAL_WINDOWS[0].1 && now_ms < trial.until_ms {
+                // A few more may tell.
+                return;
+            }
+            match (shown, trial.depth) {
+                (Shown::AQueue, _) => self.keep(now_ms, trial, pace, seen),
+                (Shown::Nothing, _) => self.undecided(now_ms),
+                (Shown::NoQueue, Depth::Queue) => self.try_half(now_ms, trial, pace.least_ms, seen),
+                (Shown::NoQueue, Depth::Half) => {
+                    self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
+                }
             }
             return self.begin(now_ms, seen);
         }
         if now_ms >= trial.until_ms {
             match trial.depth {
                 Depth::Half => self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight),
-                Depth::Queue => self.try_half(now_ms, trial, seen),
+                Depth::Queue => self.undecided(now_ms),
             }
             self.begin(now_ms, seen);
         }
     }
 
+    fn shown(&self, trial: &Trial, pace: Pace) -> Shown {
+        let share = pace.per_ms / trial.before.per_ms;
+        let left_out = 1.0 - f64::from(trial.limit) / f64::from(trial.under_way.max(1));
+        let sooner = self.is_sure
+            || left_out < HARDLY_ANY
+            || pace.least_ms <= trial.settled_ms * (1.0 - left_out * SOONER);
+        let as_many = AS_MANY.contains(&share);
+        if self.window.strained {
+            Shown::Nothing
+        } else if as_many && sooner {
+            Shown::AQueue
+        } else if as_many || share <= FEWER {
+            Shown::NoQueue
+        } else {
+            Shown::Nothing
+        }
+    }
+
     /// All that was guessed to wait was too many.
-    fn try_half(&mut self, now_ms: i64, trial: Trial, seen: Seen) {
+    fn try_half(&mut self, now_ms: i64, trial: Trial, least_ms: f64, seen: Seen) {
+        if now_ms >= self.began_ms(now_ms, trial).saturating_add(LONGEST_TRIALS_MS) {
+            return self.give_back(now_ms, trial, least_ms, seen.in_flight);
+        }
         self.trial = None;
-        self.try_fewer(now_ms, Depth::Half, trial.before, Seen { in_flight: trial.under_way, ..seen });
+        let seen = Seen { in_flight: trial.under_way, ..seen };
+        self.try_fewer(self.began_ms(now_ms, trial), now_ms, Depth::Half, trial.before, seen);
+    }
+
+    /// When the trials began of which one more follows.
+    fn began_ms(&self, now_ms: i64, trial: Trial) -> i64 {
+        if self.is_sure { now_ms } else { trial.began_ms }
     }
 
     /// The trial showed a queue: there it ends. If there still is one, it is halved again at once, but not below what was borne.
@@ -125,14 +206,14 @@ impl Control {
         self.pause_ms = PAUSE_MS.0;
         let unloaded = self.unloaded_ms.unwrap_or(pace.least_ms);
         if pace.least_ms >= (unloaded * SLOW).max(unloaded + LIMITED_SLACK_MS) {
-            self.try_fewer(now_ms, Depth::Queue, pace, seen);
+            self.try_fewer(self.began_ms(now_ms, trial), now_ms, Depth::Queue, pace, seen);
         }
     }
 
     /// The trial showed nothing.
     fn undecided(&mut self, now_ms: i64) {
         self.trial = None;
-        self.no_trial_before_ms = now_ms.saturating_add(PAUSE_MS.0);
+        self.no_trial_before_ms = now_ms.saturating_add(UNDECIDED_MS);
     }
 
     fn pause(&mut self, now_ms: i64) {
