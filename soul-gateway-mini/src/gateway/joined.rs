@@ -24,6 +24,9 @@ pub(super) fn poll_write(
     cx: &mut Context<'_>,
     pieces: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
+    if let [piece] = pieces {
+        return stream.poll_write(cx, piece);
+    }
     if pieces.iter().map(|piece| piece.len()).sum::<usize>() > SMALL {
         return stream.poll_write_vectored(cx, pieces);
     }

@@ -28,7 +28,7 @@ pub struct Sockets {
     pub status: Option<net::TcpListener>,
     /// Whether another gateway serves by them until this one does: then status is not told before that either.
     pub shared: bool,
-    /// Whether a gateway has opened those for requests, and nobody else has them, as a service manager would. Whoever has them in
+    /// Whether those for requests were opened by a gateway, so that no service manager keeps them. Whoever has them in
     /// the end then lets those come in who are being connected, and nobody after them; other sockets are left as they are.
     pub own: bool,
 }

@@ -244,9 +244,9 @@ impl Stream {
             Requests::refuse(&head, Refusal::HeadTooLarge, &self.caller)
         } else {
             let Ok(response) = Requests::answer(&mut head, body, &self.caller).await;
-            spare::give_back(head.headers);
             response
         };
+        spare::give_back(head.headers);
         if tunnels {
             websocket::answer(&mut response);
         }

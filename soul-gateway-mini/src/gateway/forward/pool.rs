@@ -115,7 +115,8 @@ impl Pool {
                 .links
                 .retain_mut(|idle| idle.since.elapsed() < limits.idle_timeout && idle.link.is_quiet());
             waiting.links.truncate(limits.max_idle);
-            !waiting.links.is_empty()
+            // Connections in use hold on to the lines too, and those to come are to have the same.
+            !waiting.links.is_empty() || Arc::strong_count(&waiting.lines) > 1
         });
     }
 

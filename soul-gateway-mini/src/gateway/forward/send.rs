@@ -193,11 +193,11 @@ async fn room<'r>(
     if !others && let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
         return Ok(candidate);
     }
-    let may_wait = candidates.may_wait();
-    if retries == 0 && (may_wait > 0 || settings.queue == 0 && others) {
-        // Of the others nobody asked yet whether they may wait; each finds out later.
-        let most = if others && may_wait == 0 { MOST_IN_TRIAL } else { may_wait.min(MOST_IN_TRIAL) };
-        return trial(settings, candidates, caller, *deadline, most).await;
+    let most_waiting = if others { candidates.most_waiting_anywhere() } else { candidates.most_waiting() };
+    if retries == 0 && (most_waiting > 0 || settings.queue == 0 && others) {
+        // If no trial is left, those who wait are just being told.
+        let most = if most_waiting == 0 { MOST_IN_TRIAL } else { most_waiting.min(MOST_IN_TRIAL) };
+        return trial(settings, candidates, caller, *deadline, most.max(settings.queue)).await;
     }
     candidates.anew(settings);
     let until = came + settings.patience;
@@ -253,8 +253,11 @@ async fn trial<'r>(
         if let Some(candidate) = candidates.with_room(settings, caller.lane.now()) {
             break Ok(candidate);
         }
-        if queue.waiting() > candidates.may_wait() || Instant::now() >= until {
-            break Err(NoRoom::Busy);
+        let is_over = queue.waiting() > candidates.most_waiting().max(settings.queue);
+        if is_over || Instant::now() >= until {
+            // Once more: the trial may have ended between the two looks, with room for all.
+            candidates.anew(settings);
+            break candidates.with_room(settings, caller.lane.now()).ok_or(NoRoom::Busy);
         }
     };
     drop(waiting);

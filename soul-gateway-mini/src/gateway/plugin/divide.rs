@@ -168,7 +168,7 @@ pub(in crate::gateway) struct Candidates<'s, 'k> {
     tried: Tried,
     current: Option<Candidate<'s>>,
     /// How many requests may wait for those passed over, which are finding out how many they can do with.
-    may_wait: u32,
+    most_waiting: u32,
 }
 
 impl<'s, 'k> Candidates<'s, 'k> {
@@ -182,7 +182,7 @@ impl<'s, 'k> Candidates<'s, 'k> {
         watched: Option<u32>,
     ) -> Self {
         let upstreams = selector.payload();
-        Self { upstreams, rule, key, watched, tried: Tried::new(), current: None, may_wait: 0 }
+        Self { upstreams, rule, key, watched, tried: Tried::new(), current: None, most_waiting: 0 }
     }
 
     /// Chooses the first one.
@@ -239,11 +239,21 @@ impl<'s, 'k> Candidates<'s, 'k> {
         }
     }
 
-    /// How many requests are to wait rather than to be refused, since it is not known yet whether one of those at their limit may
-    /// get more.
-    pub(in crate::gateway) fn may_wait(&self) -> usize {
-        let current = self.current.as_ref().and_then(Candidate::flow).map_or(0, Flow::may_wait);
-        self.may_wait.saturating_add(current) as usize
+    /// How many requests are to wait rather than to be refused, since it is not known yet whether one of those that were found at their
+    /// limit may get more.
+    pub(in crate::gateway) fn most_waiting(&self) -> usize {
+        let current = self.current.as_ref().and_then(Candidate::flow).map_or(0, Flow::most_waiting);
+        self.most_waiting.saturating_add(current) as usize
+    }
+
+    /// The same for all upstreams, whether they were looked at or not.
+    pub(in crate::gateway) fn most_waiting_anywhere(&self) -> usize {
+        if self.watched.is_none() {
+            return 0;
+        }
+        let upstreams = self.upstreams;
+        let ends = upstreams.upstreams().members().iter().filter_map(|member| upstreams.end(member));
+        ends.fold(0_u32, |sum, end| sum.saturating_add(end.flow().most_waiting())) as usize
     }
 
     /// Begins anew, as if none was tried.
@@ -252,13 +262,13 @@ impl<'s, 'k> Candidates<'s, 'k> {
         if let Some(candidate) = self.current.take() {
             self.pass_over(candidate, settings);
         }
-        self.may_wait = 0;
+        self.most_waiting = 0;
     }
 
     fn pass_over(&mut self, candidate: Candidate<'s>, settings: &RoomSettings) {
         let (member, end, flow) = (Arc::clone(candidate.pick.member()), candidate.end, candidate.flow());
         drop(candidate);
-        self.may_wait = self.may_wait.saturating_add(flow.map_or(0, Flow::may_wait));
+        self.most_waiting = self.most_waiting.saturating_add(flow.map_or(0, Flow::most_waiting));
         if end.requests(&member) < settings.limit_of(flow) {
             // Another one may have looked in this moment, counted this one, and not taken the place: it may look again.
             self.stats().queue.wake();

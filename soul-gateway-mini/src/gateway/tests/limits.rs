@@ -59,7 +59,7 @@ impl World {
     /// It was fast, and now it is slow.
     fn slows_down(&mut self) {
         (0..200).for_each(|_| self.seen(80, 10));
-        while self.flow.may_wait() == 0 {
+        while self.flow.most_waiting() == 0 {
             self.seen(500, UNDER_WAY);
         }
         assert_eq!(self.flow.limit(), UNDER_WAY / 2);
@@ -95,7 +95,7 @@ impl World {
 async fn an_upstream_that_serves_as_many_with_fewer_at_once_gets_no_more_than_those() {
     let mut world = World::new().await;
     world.slows_down();
-    while world.flow.may_wait() > 0 {
+    while world.flow.most_waiting() > 0 {
         world.seen(200, UNDER_WAY / 2);
     }
     world.fill().await;
@@ -123,12 +123,33 @@ async fn as_long_as_it_is_not_known_whether_an_upstream_can_do_with_more_they_wa
     }
     assert_eq!(world.upstream.seen().len(), 20);
     // Nothing has become faster.
-    while world.flow.may_wait() > 0 {
+    while world.flow.most_waiting() > 0 {
         world.at_ms += 60_000;
         world.flow.met(world.at_ms, 20, 1024);
     }
     eventually("it gets all of them", async || world.upstream.seen().len() == 25).await;
     assert_eq!(world.selector().await["upstreams"][0]["limit"], serde_json::Value::Null);
+    world.all_are_served().await;
+}
+
+#[tokio::test]
+async fn where_there_is_a_queue_whoever_waits_goes_on_after_a_trial() {
+    let settings =
+        GatewayConfig { upstream_queue: 6, upstream_queue_timeout: Duration::from_secs(60), ..config() };
+    let mut world = World::with(settings, 60_000).await;
+    world.slows_down();
+    world.fill().await;
+    world.ask().await;
+    eventually("it waits", async || world.selector().await["waiting"] == 1).await;
+    while world.flow.most_waiting() > 0 {
+        world.seen(200, UNDER_WAY / 2);
+    }
+    assert_eq!(world.flow.limit(), UNDER_WAY / 2);
+    // Time to look for the one that waits.
+    for waiting in 2..=6 {
+        world.ask().await;
+        eventually("they wait", async || world.selector().await["waiting"] == waiting).await;
+    }
     world.all_are_served().await;
 }
 
@@ -139,7 +160,7 @@ async fn whoever_waits_in_a_trial_is_answered_when_the_time_of_the_rule_is_over(
     let _busy: Vec<_> = (0..UNDER_WAY).map(|_| world.member.state().begin()).collect();
     let late = get(world.running.address(), "/http/x").await;
     assert_eq!(late.status(), 504, "{late:?}");
-    assert!(world.flow.may_wait() > 0 && world.upstream.seen().is_empty());
+    assert!(world.flow.most_waiting() > 0 && world.upstream.seen().is_empty());
     assert_eq!(world.selector().await["waiting"], 0);
 }
 

@@ -24,7 +24,7 @@ pub(super) trait Gated {
     /// Whether this gate and another's are surely the same.
     fn has_gate_of(&self, other: &Self) -> bool;
 
-    /// Where its gate is in memory. It is there for as long as the entry is, and in the lists after this one.
+    /// Where in memory is what was made of it. Lists after this one have it at the same place for as long as the entry stays the same.
     fn address(&self) -> usize;
 }
 

@@ -1,8 +1,8 @@
 //! An index that goes on after few of many entries changed.
 //!
 //! To make an index of 100,000 entries takes longer than a change may. So the one that there is stays, with where its
-//! entries are by now, and a small one has those that it does not know. It may still name an entry under what that
-//! asked for before, which is a guess in vain like others.
+//! entries are by now, and a small one has those that it does not know. What changed or went is nowhere any more by its
+//! former rank, and is named by it in vain.
 
 use std::{iter, sync::Arc};
 

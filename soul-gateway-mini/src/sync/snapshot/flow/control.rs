@@ -4,13 +4,13 @@
 //! are meant to be (polls that are held, reports), or that became so with the last deploy, and of those none may be refused. The
 //! two are told apart by a **trial**: for a moment the upstream gets half as many requests at once, while the others wait *here*.
 //! Where they would have waited there, that costs nobody anything: the upstream ends as many as before, each of them
-//! sooner. Is that what is seen, then there is a queue, and the next trial leaves out all of it at once, as long as it must be by
-//! the time that answers take without load; if that was too much, half again. Only if as many are ended this time too, the lower number
-//! becomes its limit and requests beyond it are refused. If answers come no sooner or fewer of them do, the upstream gets all of
-//! them back, and the time that it takes is from then on what it takes. No limit is below what was under way lately while nothing was
-//! slow.
+//! sooner. If that is what is seen, there was a queue, and the lower number is its limit: requests beyond it are refused. But if answers
+//! are slow with it too, the next trial follows at once and leaves out all of the queue, by the time that answers take without load; if
+//! that was too much, half again. If answers come no sooner or fewer of them do, the upstream gets all of them back, and the time that it
+//! takes is from then on what it takes. No limit is below what was under way lately while nothing was slow.
 //!
-//! Of requests beyond the limit, as many wait in a later trial as there were more before it: so no answer takes longer than without.
+//! Once a limit is sure, those that wait in a trial and those under way are together no more than it: so nobody's answer comes later
+//! than without a trial.
 //!
 //! From one moment to the next it is watched in windows of so many answers:
 //!
@@ -81,7 +81,7 @@ pub(super) struct Control {
     /// Least time to an answer without load, milliseconds.
     unloaded_ms: Option<f64>,
     limit: Option<u32>,
-    /// Whether two trials in a row have shown that.
+    /// Whether two trials have shown that, if there is one.
     is_sure: bool,
     trial: Option<Trial>,
     /// Slow windows in a row.
@@ -125,8 +125,12 @@ struct Pace {
 impl Seen {
     /// Least time to an answer, milliseconds.
     fn least_ms(&self) -> Option<f64> {
-        (self.least_us < u32::MAX).then(|| f64::from(self.least_us) / 1e3)
+        (self.least_us < u32::MAX).then(|| milliseconds(self.least_us))
     }
+}
+
+fn milliseconds(us: u32) -> f64 {
+    f64::from(us) / 1e3
 }
 
 /// Whether a window has one of these lengths with as many answers.
@@ -184,13 +188,18 @@ impl Control {
         self.trial.map(|trial| trial.limit).or(self.limit)
     }
 
+    /// Whether there is a limit that two trials have shown.
+    fn is_sure(&self) -> bool {
+        self.is_sure && self.limit.is_some()
+    }
+
     /// How many requests beyond the limit are to wait instead of being refused, for in a trial it may be wrong.
     ///
     /// Once it is sure how many it can do with, all together are to be no more than that.
-    pub(super) fn may_wait(&self) -> u32 {
+    pub(super) fn most_waiting(&self) -> u32 {
         match (self.trial, self.limit) {
             (None, _) => 0,
-            (Some(trial), Some(limit)) if self.is_sure => limit.saturating_sub(trial.limit),
+            (Some(trial), Some(limit)) if self.is_sure() => limit.saturating_sub(trial.limit),
             (Some(_), _) => u32::MAX,
         }
     }
@@ -208,7 +217,7 @@ impl Control {
         let answers = seen.answers.wrapping_sub(self.window.answers);
         let pace = Pace {
             per_ms: answers as f64 / passed_ms.max(1) as f64,
-            least_ms: f64::from(self.window.least_us) / 1e3,
+            least_ms: milliseconds(self.window.least_us),
         };
         match self.trial {
             Some(trial) => self.look_at_trial(trial, now_ms, passed_ms, pace, seen),

@@ -25,7 +25,7 @@ pub(crate) struct Flow {
     /// Requests at once; the largest number is no limit.
     limit: AtomicU32,
     /// Requests beyond the limit that are to wait, since it is only tried out.
-    may_wait: AtomicU32,
+    most_waiting: AtomicU32,
     /// Whether a request met the limit since the last look.
     met: AtomicBool,
     /// Requests that became a connection with a protocol of its own. They stay among those in flight.
@@ -57,7 +57,7 @@ impl Default for Flow {
     fn default() -> Self {
         Self {
             limit: AtomicU32::new(u32::MAX),
-            may_wait: AtomicU32::new(0),
+            most_waiting: AtomicU32::new(0),
             met: AtomicBool::new(false),
             tunnels: AtomicU32::new(0),
             parts: Sharded::default(),
@@ -96,8 +96,8 @@ impl Flow {
     }
 
     /// How many requests beyond the limit are to wait instead of being refused: it may be wrong.
-    pub(crate) fn may_wait(&self) -> u32 {
-        self.may_wait.load(Relaxed)
+    pub(crate) fn most_waiting(&self) -> u32 {
+        self.most_waiting.load(Relaxed)
     }
 
     /// An answer began after this time.
@@ -161,7 +161,7 @@ impl Flow {
         let least_us = least.unwrap_or(u32::MAX);
         let answers = self.answers();
         control.look(now_ms, Seen { answers, least_us, in_flight, most, met, strained });
-        self.may_wait.store(control.may_wait(), Relaxed);
+        self.most_waiting.store(control.most_waiting(), Relaxed);
         self.limit.store(control.limit().unwrap_or(u32::MAX), Relaxed);
     }
 }

@@ -8,7 +8,7 @@ use proptest::sample::select;
 use super::{
     super::{
         super::view::{ContextFields, Field},
-        entry::{Gate, Made},
+        entry::Gate,
         ordered::{Gated, Ordered},
         patch::Limits,
     },
@@ -16,7 +16,12 @@ use super::{
 };
 use crate::model::address;
 
-type Entry = Arc<Made<()>>;
+/// An entry: what was made of a row, and the conditions of that, which others made later may share.
+#[derive(Clone, Debug)]
+struct Entry {
+    made: Arc<()>,
+    gate: Arc<Gate>,
+}
 
 impl Gated for Entry {
     fn gate(&self) -> &Gate {
@@ -24,16 +29,16 @@ impl Gated for Entry {
     }
 
     fn has_gate_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self, other)
+        Arc::ptr_eq(&self.gate, &other.gate)
     }
 
     fn address(&self) -> usize {
-        address(self)
+        address(&self.made)
     }
 }
 
 fn entry(gate: Gate) -> Entry {
-    Arc::new(Made { gate, logged: false, payload: () })
+    Entry { made: Arc::new(()), gate: Arc::new(gate) }
 }
 
 /// Paths and patterns of few pieces, so that they meet.
@@ -219,7 +224,7 @@ proptest! {
             change.make(&mut entries, at);
             // Never anew, however many changed.
             let limits = Limits { many: 0, share: 1 };
-            changed |= !entries.iter().zip(list.entries()).all(|(new, old)| Arc::ptr_eq(new, old));
+            changed |= !entries.iter().zip(list.entries()).all(|(new, old)| new.has_gate_of(old));
             changed |= entries.len() != list.entries().len();
             list = Ordered::after_by(Some(&list), entries, limits);
             prop_assert_eq!(list.is_patched(), changed);
@@ -233,6 +238,10 @@ proptest! {
 enum Change {
     Replace(Gate),
     Insert(Gate),
+    /// Made anew with the same conditions, and once more beside it.
+    Renew {
+        twice: bool,
+    },
     Remove,
     Move(prop::sample::Index),
 }
@@ -241,6 +250,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         gate().prop_map(Change::Replace),
         gate().prop_map(Change::Insert),
+        any::<bool>().prop_map(|twice| Change::Renew { twice }),
         Just(()).prop_map(|()| Change::Remove),
         any::<prop::sample::Index>().prop_map(Change::Move),
     ]
@@ -252,6 +262,14 @@ impl Change {
         match self {
             Self::Replace(gate) => entries[at] = entry(gate),
             Self::Insert(gate) => entries.insert(at, entry(gate)),
+            Self::Renew { twice } => {
+                let renewed = || Entry { made: Arc::new(()), gate: Arc::clone(&entries[at].gate) };
+                let (one, other) = (renewed(), renewed());
+                entries[at] = one;
+                if twice {
+                    entries.insert(at, other);
+                }
+            }
             Self::Remove => drop(entries.remove(at)),
             Self::Move(to) => {
                 let moved = entries.remove(at);

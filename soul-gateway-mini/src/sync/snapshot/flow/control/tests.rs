@@ -152,7 +152,7 @@ impl World {
             return self.send(came_us, held);
         }
         self.seen.met = true;
-        if self.waiting.len() < self.control.may_wait() as usize {
+        if self.waiting.len() < self.control.most_waiting() as usize {
             self.waiting.push_back((came_us, held));
         } else {
             self.refuse(held);
@@ -201,8 +201,9 @@ impl World {
             let Some((came, held)) = self.waiting.pop_front() else { break };
             self.send(came, held);
         }
-        while self.waiting.len() > self.control.may_wait() as usize {
-            let Some((_, held)) = self.waiting.pop_back() else { break };
+        while self.waiting.len() > self.control.most_waiting() as usize {
+            // Whoever is woken looks first, and has waited longest.
+            let Some((_, held)) = self.waiting.pop_front() else { break };
             self.refuse(held);
         }
     }
@@ -307,8 +308,9 @@ fn held_polls_are_never_refused() {
     let each = [200_000, 500_000, 1_000_000].map(|each_us| Upstream::Takes { each_us });
     for upstream in event.into_iter().chain(each) {
         let mut world = World::new(upstream);
-        // First one that is answered at once, which is as fast as it can be.
+        // First one that is answered at once, which is as fast as it can be; and there was a limit that is gone.
         world.control.unloaded_ms = Some(1.0);
+        world.control.is_sure = true;
         world.callers(500, true);
         let polls = world.pass(90.0);
         assert_eq!(polls.refused, 0, "{upstream:?}");

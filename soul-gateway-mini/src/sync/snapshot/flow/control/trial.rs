@@ -25,7 +25,7 @@ const LONGEST_GUESS_MS: i64 = 1_200;
 /// How many times as long as those that are answered the requests may take that were sent last. Where others are held, the number of
 /// those under way says nothing about that.
 const MOST_GROWN: f64 = 10.0;
-/// So many may be counted that only look for room, one in each thread.
+/// So many may be counted that only look for room: each thread has one for a moment, and hardly ever more than two at once.
 const LOOKING: u32 = 2;
 /// Longest time that what was sent before is waited for in one; as long is measured after that.
 const LONGEST_LENGTH_MS: f64 = 900.0;
@@ -45,7 +45,8 @@ pub(super) struct Trial {
     settles: bool,
     /// When there were as few as there may be.
     few_since_ms: Option<i64>,
-    /// How long even the quickest answers took by then, milliseconds.
+    /// The longest of the least times that were seen meanwhile, milliseconds. Where answers come one by one and times vary this is
+    /// just a slow one, and then the rate alone decides.
     settled_ms: f64,
     /// When the first began of those in a row in which nobody knows yet.
     began_ms: i64,
@@ -55,7 +56,7 @@ pub(super) struct Trial {
 /// How much fewer a trial is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Half of those that come and go. Nobody knows yet whether there is a queue.
+    /// Half of those that come and go: nobody knows whether there is a queue, or how long it is.
     Half,
     /// All that wait there, if the upstream still is as fast as without load. There is a queue, but how long it is, is a guess.
     Queue,
@@ -143,7 +144,7 @@ impl Control {
             }
             match (shown, trial.depth) {
                 (Shown::AQueue, _) => self.keep(now_ms, trial, pace, seen),
-                (Shown::Nothing, _) => self.undecided(now_ms),
+                (Shown::Nothing, depth) => self.undecided(now_ms, depth),
                 (Shown::NoQueue, Depth::Queue) => self.try_half(now_ms, trial, pace.least_ms, seen),
                 (Shown::NoQueue, Depth::Half) => {
                     self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
@@ -154,7 +155,7 @@ impl Control {
         if now_ms >= trial.until_ms {
             match trial.depth {
                 Depth::Half => self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight),
-                Depth::Queue => self.undecided(now_ms),
+                Depth::Queue => self.undecided(now_ms, trial.depth),
             }
             self.begin(now_ms, seen);
         }
@@ -163,7 +164,7 @@ impl Control {
     fn shown(&self, trial: &Trial, pace: Pace) -> Shown {
         let share = pace.per_ms / trial.before.per_ms;
         let left_out = 1.0 - f64::from(trial.limit) / f64::from(trial.under_way.max(1));
-        let sooner = self.is_sure
+        let sooner = self.is_sure()
             || left_out < HARDLY_ANY
             || pace.least_ms <= trial.settled_ms * (1.0 - left_out * SOONER);
         let as_many = AS_MANY.contains(&share);
@@ -190,10 +191,11 @@ impl Control {
 
     /// When the trials began of which one more follows.
     fn began_ms(&self, now_ms: i64, trial: Trial) -> i64 {
-        if self.is_sure { now_ms } else { trial.began_ms }
+        if self.is_sure() { now_ms } else { trial.began_ms }
     }
 
-    /// The trial showed a queue: there it ends. If there still is one, it is halved again at once, but not below what was borne.
+    /// The trial showed a queue: there it ends. If answers are slow still, the next one leaves out all that waits, but not what was
+    /// borne.
     fn keep(&mut self, now_ms: i64, trial: Trial, pace: Pace, seen: Seen) {
         self.trial = None;
         (self.unused_ms, self.too_low) = (0, false);
@@ -211,8 +213,12 @@ impl Control {
     }
 
     /// The trial showed nothing.
-    fn undecided(&mut self, now_ms: i64) {
+    fn undecided(&mut self, now_ms: i64, depth: Depth) {
         self.trial = None;
+        if depth == Depth::Queue && !self.is_sure() {
+            // What the one before it has shown may have been chance: answers are slow still.
+            self.limit = None;
+        }
         self.no_trial_before_ms = now_ms.saturating_add(UNDECIDED_MS);
     }
 
