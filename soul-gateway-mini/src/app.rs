@@ -115,9 +115,17 @@ async fn run(
         End::Signal(signal) => info!(signal, "drain; a second signal ends at once"),
         End::Relieved => info!("another gateway has taken over, drain"),
     }
+    let at_once = async {
+        if let End::Relieved = end {
+            // Whoever starts the next one and then ends this one must not cut off what it still answers.
+            let signal = signals.end().await;
+            info!(signal, "it drains already; another signal ends at once");
+        }
+        signals.end().await
+    };
     tokio::select! {
         () = app.end(end) => info!("stop"),
-        signal = signals.end() => {
+        signal = at_once => {
             error!(signal, "stop without draining");
             std::process::exit(EXIT_AT_ONCE);
         }

@@ -158,6 +158,7 @@ async fn an_empty_variable_is_none_and_an_unknown_one_is_mentioned() {
     let args = ["admin", "--data-dir", "memory", "--admin-listen", "203.0.113.1:9", "--log-format", "text"];
     let output = program().env("SOUL_POLL_HOLD", "").env("SOUL_ADMIN_LISTN", "x").run(&args).await;
     assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(!output.stderr.contains("SOUL_POLL_HOLD"), "{}", output.stderr);
     assert!(output.stderr.contains("did you mean `SOUL_ADMIN_LISTEN`?"), "{}", output.stderr);
 }
 

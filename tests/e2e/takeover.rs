@@ -170,6 +170,29 @@ async fn a_new_gateway_takes_over_under_load_and_no_request_is_lost() {
 }
 
 #[tokio::test]
+async fn one_sigterm_to_a_gateway_that_drains_already_cuts_nothing_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("takeover");
+    let shop = Shop::open().await;
+    let mut first = shop.gateway(&format!("{}:0", own_address()), &takeover(&path)).await;
+    let at = address(&first);
+    let mut connection = TcpStream::connect(at).await.expect("connect");
+    ask(&mut connection, true).await.expect("an answer");
+    let head = "POST /shop/x HTTP/1.1\r\nHost: shop\r\nContent-Length: 2\r\n\r\n{";
+    connection.write_all(head.as_bytes()).await.expect("half of a body");
+    let _second = shop.gateway(&at.to_string(), &takeover(&path)).await;
+    first.logged("another gateway has taken over").await;
+    first.signal("TERM").await;
+    first.logged("it drains already").await;
+    connection.write_all(b"}").await.expect("the other half");
+    let mut answer = Vec::new();
+    timeout(DEADLINE, connection.read_to_end(&mut answer)).await.expect("an answer").expect("not cut off");
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+    let (status, log) = first.ended().await;
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[tokio::test]
 async fn a_gateway_that_never_gets_ready_takes_nothing_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("takeover");

@@ -53,7 +53,9 @@ pub(super) fn unknown(role: Role, places: &Places) -> Vec<(String, String)> {
         ADMIN_OF_SERVICES => !asks_elsewhere,
         name => OF_SERVICES.contains(&name) || name.starts_with(OF_CALLS),
     };
-    let of_settings = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    // One that is empty says nothing, whatever it is called.
+    let of_settings =
+        env::vars_os().filter(|(_, value)| !value.is_empty()).filter_map(|(name, _)| name.into_string().ok());
     of_settings
         .filter(|name| name.starts_with(PREFIX) && !known.contains(&name.as_str()) && !of_services(name))
         .filter_map(|name| {

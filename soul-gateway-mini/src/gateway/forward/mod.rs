@@ -271,7 +271,11 @@ impl<'r> Sending<'r> {
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
-                candidate.ended(Outcome::TimedOut, self.caller.lane.now());
+                let now = self.caller.lane.now();
+                match cause {
+                    SendError::Late => candidate.ran_out(now),
+                    _ => candidate.ended(Outcome::TimedOut, now),
+                };
             }
             let went_away = matches!(cause, SendError::Broken(_));
             return Err(Failure {

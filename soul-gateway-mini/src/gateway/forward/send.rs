@@ -194,8 +194,9 @@ async fn room<'r>(
         return Ok(candidate);
     }
     let most_waiting = if others { candidates.most_waiting_anywhere() } else { candidates.most_waiting() };
-    if retries == 0 && (most_waiting > 0 || settings.queue == 0 && others) {
-        // If no trial is left, those who wait are just being told.
+    // If no trial is left, and more wait than may, they are just being told.
+    let being_told = others && queue.waiting() > settings.queue;
+    if retries == 0 && (most_waiting > 0 || being_told) {
         let most = if most_waiting == 0 { MOST_IN_TRIAL } else { most_waiting.min(MOST_IN_TRIAL) };
         return trial(settings, candidates, caller, *deadline, most.max(settings.queue)).await;
     }

@@ -97,6 +97,14 @@ impl<'s> Candidate<'s> {
         })
     }
 
+    /// The time of the request was over before there was an answer.
+    pub(in crate::gateway) fn ran_out(self, now: Moment) -> InFlight {
+        if let Some(most) = self.watched {
+            self.end.flow().timed_out(now.ms, self.end.requests(self.pick.member()), most);
+        }
+        self.ended(Outcome::TimedOut, now)
+    }
+
     /// Tells the balance core how the request went, which passes the upstream over, lets it back or makes it dearer. Gives what
     /// keeps counting the request in flight, to the end of the answer.
     pub(in crate::gateway) fn ended(self, outcome: Outcome, now: Moment) -> InFlight {

@@ -128,7 +128,11 @@ impl Sending<'_> {
             }
             if !matches!(cause, SendError::Caller(_)) {
                 destination.count_failure();
-                candidate.ended(Outcome::TimedOut, self.caller.lane.now());
+                let now = self.caller.lane.now();
+                match cause {
+                    SendError::Late => candidate.ran_out(now),
+                    _ => candidate.ended(Outcome::TimedOut, now),
+                };
             }
             let went_away = !is_of_stream && matches!(cause, SendError::Broken(_));
             return Err(Failure {

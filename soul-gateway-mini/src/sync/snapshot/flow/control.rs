@@ -26,6 +26,10 @@
 //! | no request was refused for [`UNUSED_MS`] | it is gone |
 //! | hardly anything is answered | it grows: this upstream does not work, or holds what it gets |
 //!
+//! | with or without one | what follows |
+//! |---|---|
+//! | more requests are given up, since their time is over, than answered | a quarter of those under way is the limit |
+//!
 //! The quickest answer stands for all: it is slow only if everything is. Behind an upstream that lets the newest request go first, or
 //! answers some at once, nothing is ever refused; nor is anything while the gateway itself has too much to do to tell.
 //!
@@ -48,6 +52,8 @@ pub(super) struct Seen {
     pub(super) in_flight: u32,
     /// How many there may be anyway.
     pub(super) most: u32,
+    /// How many were given up since then, for their time was over.
+    pub(super) timeouts: u32,
     /// Whether a request met the limit since then.
     pub(super) met: bool,
     /// Whether the gateway has so much to do itself that it sees answers late.
@@ -58,6 +64,9 @@ pub(super) struct Seen {
 const WINDOWS: [(i64, u64); 2] = [(50, 32), (100, 8)];
 /// A window that is still not full says that there is little to do, or little done.
 const LONGEST_MS: i64 = 2_000;
+
+/// If so many are given up in a window, and no fewer than are answered, the rest is of no use either.
+const MANY_TIMEOUTS: u64 = 8;
 
 /// How many times as long as without load is slow, and what is fast.
 const SLOW: f64 = 3.0;
@@ -103,6 +112,7 @@ struct Window {
     /// Under way when it began.
     in_flight: u32,
     least_us: u32,
+    timeouts: u32,
     met: bool,
     strained: bool,
 }
@@ -167,6 +177,7 @@ impl Control {
                 answers: 0,
                 in_flight: 0,
                 least_us: u32::MAX,
+                timeouts: 0,
                 met: false,
                 strained: false,
             },
@@ -207,6 +218,7 @@ impl Control {
     /// Looks at what was seen, some hundred times a second at most.
     pub(super) fn look(&mut self, now_ms: i64, seen: Seen) {
         self.window.least_us = self.window.least_us.min(seen.least_us);
+        self.window.timeouts = self.window.timeouts.saturating_add(seen.timeouts);
         self.window.met |= seen.met;
         self.window.strained |= seen.strained;
         let passed_ms = now_ms.saturating_sub(self.window.from_ms);
@@ -219,6 +231,11 @@ impl Control {
             per_ms: answers as f64 / passed_ms.max(1) as f64,
             least_ms: milliseconds(self.window.least_us),
         };
+        let timeouts = u64::from(self.window.timeouts);
+        if timeouts >= MANY_TIMEOUTS && timeouts >= answers && !self.window.strained {
+            self.cut(seen);
+            return self.begin(now_ms, seen);
+        }
         match self.trial {
             Some(trial) => self.look_at_trial(trial, now_ms, passed_ms, pace, seen),
             None if is_full(&WINDOWS, passed_ms, answers) => {
@@ -240,6 +257,7 @@ impl Control {
             answers: seen.answers,
             in_flight: seen.in_flight,
             least_us: u32::MAX,
+            timeouts: 0,
             met: false,
             strained: false,
         };
@@ -275,13 +293,24 @@ impl Control {
         }
     }
 
+    /// Most of what it gets is given up: a queue that is as long as their time, in which nothing is of use to anybody, or an upstream
+    /// that does not work. To refuse them is no worse, and lets it end what it has.
+    fn cut(&mut self, seen: Seen) {
+        (self.trial, self.slow) = (None, Slow::default());
+        let limit = (seen.in_flight / 4).max(FLOOR);
+        self.limit = Some(self.limit.map_or(limit, |before| before.min(limit)));
+        (self.is_sure, self.too_low, self.unused_ms) = (true, false, 0);
+        // Whatever was known of it has led to this.
+        (self.unloaded_ms, self.borne) = (None, 0.0);
+    }
+
     /// What a long window tells in which little was answered.
     fn little(&mut self, passed_ms: i64, answers: u64, pace: Pace) {
         self.slow = Slow::default();
         if answers > 0 {
             self.unloaded(LONGEST_MS, pace.least_ms);
         }
-        if let Some(limit) = self.limit {
+        if let Some(limit) = self.limit.filter(|_| self.window.timeouts == 0) {
             // After a longer time there was nothing at all, and what there is now has just come.
             let stuck = self.window.met && passed_ms < 2 * LONGEST_MS;
             self.limit = limit.checked_mul(2).filter(|_| stuck);

@@ -32,6 +32,8 @@ pub(crate) struct Flow {
     tunnels: AtomicU32,
     parts: Sharded<Part>,
     control: OnceLock<Box<Mutex<Control>>>,
+    /// Requests given up since the last look.
+    timeouts: AtomicU32,
     /// Whether a thread was strained since the last look.
     strained: AtomicBool,
     /// When a thread looked last. All read it, and one in each interval writes it: were each to look, what looking takes would grow
@@ -62,6 +64,7 @@ impl Default for Flow {
             tunnels: AtomicU32::new(0),
             parts: Sharded::default(),
             control: OnceLock::new(),
+            timeouts: AtomicU32::new(0),
             strained: AtomicBool::new(false),
             looked_ms: AtomicI64::new(0),
         }
@@ -128,6 +131,14 @@ impl Flow {
         }
     }
 
+    /// A request was given up, for its time was over.
+    pub(crate) fn timed_out(&self, now_ms: i64, in_flight: u32, most: u32) {
+        self.timeouts.fetch_add(1, Relaxed);
+        if is_due(&self.parts.mine().looked_ms, now_ms) && is_due(&self.looked_ms, now_ms) {
+            self.look(now_ms, in_flight, most);
+        }
+    }
+
     /// A request met the limit.
     pub(crate) fn met(&self, now_ms: i64, in_flight: u32, most: u32) {
         self.met.store(true, Relaxed);
@@ -160,7 +171,8 @@ impl Flow {
         let least = self.parts.all().map(|part| part.least_us.swap(u32::MAX, Relaxed)).min();
         let least_us = least.unwrap_or(u32::MAX);
         let answers = self.answers();
-        control.look(now_ms, Seen { answers, least_us, in_flight, most, met, strained });
+        let timeouts = self.timeouts.swap(0, Relaxed);
+        control.look(now_ms, Seen { answers, least_us, in_flight, most, timeouts, met, strained });
         self.most_waiting.store(control.most_waiting(), Relaxed);
         self.limit.store(control.limit().unwrap_or(u32::MAX), Relaxed);
     }

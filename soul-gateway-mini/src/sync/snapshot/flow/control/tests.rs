@@ -26,8 +26,8 @@ struct Event(std::cmp::Reverse<u64>, What);
 enum What {
     /// A request comes: of which upstream, and when another one follows.
     Comes { held: bool, again_us: Option<u64> },
-    /// It is answered.
-    Answered { sent_us: u64, held: bool },
+    /// It is answered, or given up.
+    Answered { sent_us: u64, held: bool, late: bool },
 }
 
 struct World {
@@ -46,6 +46,8 @@ struct World {
     /// Since it was asked last: times of those served, with their waiting here, and how many were refused.
     served_us: Vec<u64>,
     refused: usize,
+    /// How long callers wait, microseconds.
+    patience_us: u64,
     /// Callers that ask again as soon as they are answered.
     closed: bool,
     longest_wait_us: u64,
@@ -72,11 +74,13 @@ impl World {
                 least_us: u32::MAX,
                 in_flight: 0,
                 most: MOST,
+                timeouts: 0,
                 met: false,
                 strained: false,
             },
             served_us: Vec::new(),
             refused: 0,
+            patience_us: 1 << 60,
             closed: false,
             longest_wait_us: 0,
             varies: false,
@@ -140,7 +144,7 @@ impl World {
                     }
                     self.comes(us, held);
                 }
-                What::Answered { sent_us, held } => self.answered(sent_us, held),
+                What::Answered { sent_us, held, late } => self.answered(sent_us, held, late),
             }
             self.look();
         }
@@ -182,14 +186,22 @@ impl World {
             Upstream::Holds { every_us } => (now / every_us + 1) * every_us,
         };
         // What it took here counts for the caller.
-        self.at(answered, What::Answered { sent_us: now, held });
-        self.served_us.push(answered - came_us);
+        let over = came_us.saturating_add(self.patience_us);
+        let late = answered > over;
+        self.at(answered.min(over.max(now)), What::Answered { sent_us: now, held, late });
+        if !late {
+            self.served_us.push(answered - came_us);
+        }
     }
 
-    fn answered(&mut self, sent_us: u64, held: bool) {
+    fn answered(&mut self, sent_us: u64, held: bool, late: bool) {
         self.in_flight -= 1;
-        self.seen.answers += 1;
-        self.seen.least_us = self.seen.least_us.min((self.now_us - sent_us) as u32);
+        if late {
+            self.seen.timeouts += 1;
+        } else {
+            self.seen.answers += 1;
+            self.seen.least_us = self.seen.least_us.min((self.now_us - sent_us) as u32);
+        }
         if self.closed || held {
             self.comes(self.now_us, held);
         }
@@ -212,7 +224,7 @@ impl World {
         if self.now_us - self.looked_us >= 10_000 {
             self.looked_us = self.now_us;
             self.control.look((self.now_us / 1000) as i64, Seen { in_flight: self.in_flight, ..self.seen });
-            (self.seen.least_us, self.seen.met) = (u32::MAX, false);
+            (self.seen.least_us, self.seen.timeouts, self.seen.met) = (u32::MAX, 0, false);
             self.let_in();
         }
     }
@@ -279,6 +291,24 @@ fn that_holds_for_few_workers_and_for_slow_ones_too() {
         let told = format!("{workers} of {each_us} us: {} after {}", storm.p99, calm.p99);
         assert!(storm.p99 < 4.0 * calm.p99, "{told}");
         assert!(storm.served as u64 > carries * 18, "{told}: {} served", storm.served);
+    }
+}
+
+#[test]
+fn an_upstream_that_answers_nobody_in_time_gets_less_until_it_does() {
+    for (workers, each_us, times) in
+        [(2, 50_000, 2), (2, 50_000, 4), (1, 50_000, 2), (8, 50_000, 4), (16, 100_000, 3), (16, 100_000, 8)]
+    {
+        let mut world = World::new(Upstream::Works { workers, each_us });
+        world.patience_us = 3_000_000;
+        let carries = workers as u64 * 1_000_000 / each_us;
+        world.offer(carries / 2, 10.0);
+        // What was given up is worked on all the same.
+        world.offer(carries * times, 30.0);
+        let storm = world.offer(carries * times, 20.0);
+        let told = format!("{workers} of {each_us} us, {times} times");
+        assert!(storm.served as u64 > carries * 15, "{told}: {} served", storm.served);
+        assert!(storm.p99 < 1_500.0, "{told}: {}", storm.p99);
     }
 }
 

@@ -144,7 +144,7 @@ impl Control {
             }
             match (shown, trial.depth) {
                 (Shown::AQueue, _) => self.keep(now_ms, trial, pace, seen),
-                (Shown::Nothing, depth) => self.undecided(now_ms, depth),
+                (Shown::Nothing, _) => self.undecided(now_ms),
                 (Shown::NoQueue, Depth::Queue) => self.try_half(now_ms, trial, pace.least_ms, seen),
                 (Shown::NoQueue, Depth::Half) => {
                     self.give_back(now_ms, trial, pace.least_ms, seen.in_flight);
@@ -154,8 +154,11 @@ impl Control {
         }
         if now_ms >= trial.until_ms {
             match trial.depth {
-                Depth::Half => self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight),
-                Depth::Queue => self.undecided(now_ms, trial.depth),
+                Depth::Half if trial.settles => {
+                    self.give_back(now_ms, trial, trial.before.least_ms, seen.in_flight);
+                }
+                // There was no time to see anything.
+                _ => self.undecided(now_ms),
             }
             self.begin(now_ms, seen);
         }
@@ -213,12 +216,8 @@ impl Control {
     }
 
     /// The trial showed nothing.
-    fn undecided(&mut self, now_ms: i64, depth: Depth) {
+    fn undecided(&mut self, now_ms: i64) {
         self.trial = None;
-        if depth == Depth::Queue && !self.is_sure() {
-            // What the one before it has shown may have been chance: answers are slow still.
-            self.limit = None;
-        }
         self.no_trial_before_ms = now_ms.saturating_add(UNDECIDED_MS);
     }
 
