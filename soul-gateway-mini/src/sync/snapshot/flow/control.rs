@@ -28,7 +28,7 @@
 //!
 //! | with or without one | what follows |
 //! |---|---|
-//! | more requests are given up, since their time is over, than answered | a quarter of those under way is the limit |
+//! | more requests are given up, since their time is over, than answered, one after the other | a quarter of those under way is the limit |
 //!
 //! The quickest answer stands for all: it is slow only if everything is. Behind an upstream that lets the newest request go first, or
 //! answers some at once, nothing is ever refused; nor is anything while the gateway itself has too much to do to tell.
@@ -65,8 +65,10 @@ const WINDOWS: [(i64, u64); 2] = [(50, 32), (100, 8)];
 /// A window that is still not full says that there is little to do, or little done.
 const LONGEST_MS: i64 = 2_000;
 
-/// If so many are given up in a window, and no fewer than are answered, the rest is of no use either.
+/// If so many are given up in such a time, and no fewer than are answered, the rest is of no use either. But not if all were at once:
+/// they may be polls that began together.
 const MANY_TIMEOUTS: u64 = 8;
+const LATE_MS: i64 = 400;
 
 /// How many times as long as without load is slow, and what is fast.
 const SLOW: f64 = 3.0;
@@ -93,6 +95,7 @@ pub(super) struct Control {
     /// Whether two trials have shown that, if there is one.
     is_sure: bool,
     trial: Option<Trial>,
+    late: Option<Late>,
     /// Slow windows in a row.
     slow: Slow,
     /// Requests under way with which it was as fast as without load: fewer are never the limit.
@@ -123,6 +126,34 @@ struct Slow {
     windows: u32,
     passed_ms: i64,
     answers: u64,
+}
+
+/// How many were given up, from the first on.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    first_ms: i64,
+    last_ms: i64,
+    /// Answers before the first.
+    answers: u64,
+    timeouts: u64,
+}
+
+impl Late {
+    fn new(now_ms: i64, seen: Seen) -> Self {
+        Self { first_ms: now_ms, last_ms: now_ms, answers: seen.answers, timeouts: 0 }
+    }
+
+    /// Counts what was seen; says whether too many were given up once there was time enough to tell.
+    fn look(&mut self, now_ms: i64, seen: Seen) -> Option<bool> {
+        if seen.timeouts > 0 {
+            self.timeouts = self.timeouts.saturating_add(seen.timeouts.into());
+            self.last_ms = now_ms;
+        }
+        let answers = seen.answers.wrapping_sub(self.answers);
+        let lasts = self.last_ms.saturating_sub(self.first_ms) >= LATE_MS / 2;
+        let too_many = lasts && self.timeouts >= MANY_TIMEOUTS && self.timeouts >= answers;
+        (!(0..LATE_MS).contains(&now_ms.saturating_sub(self.first_ms))).then_some(too_many)
+    }
 }
 
 /// Rate and least time of a window that is over.
@@ -185,6 +216,7 @@ impl Control {
             limit: None,
             is_sure: false,
             trial: None,
+            late: None,
             slow: Slow::default(),
             borne: 0.0,
             too_low: false,
@@ -231,10 +263,14 @@ impl Control {
             per_ms: answers as f64 / passed_ms.max(1) as f64,
             least_ms: milliseconds(self.window.least_us),
         };
-        let timeouts = u64::from(self.window.timeouts);
-        if timeouts >= MANY_TIMEOUTS && timeouts >= answers && !self.window.strained {
-            self.cut(seen);
-            return self.begin(now_ms, seen);
+        if seen.timeouts > 0 || self.late.is_some() {
+            let mut late = self.late.unwrap_or_else(|| Late::new(now_ms, seen));
+            let too_many = late.look(now_ms, seen);
+            self.late = too_many.is_none().then_some(late);
+            if too_many == Some(true) && !self.window.strained {
+                self.cut(seen);
+                return self.begin(now_ms, seen);
+            }
         }
         match self.trial {
             Some(trial) => self.look_at_trial(trial, now_ms, passed_ms, pace, seen),

@@ -313,6 +313,15 @@ fn an_upstream_that_answers_nobody_in_time_gets_less_until_it_does() {
 }
 
 #[test]
+fn polls_that_end_by_their_own_time_all_at_once_are_let_come_again() {
+    let mut world = World::new(WORKS);
+    world.held = Some(Upstream::Takes { each_us: 20_000_000 });
+    world.patience_us = 3_000_000;
+    world.callers(50, true);
+    assert_eq!(world.offer(10, 60.0).refused, 0);
+}
+
+#[test]
 fn a_little_too_much_is_a_little_refused() {
     let mut world = World::new(WORKS);
     world.offer(800, 4.0);
