@@ -92,7 +92,7 @@ pub(super) struct Control {
     /// Least time to an answer without load, milliseconds.
     unloaded_ms: Option<f64>,
     limit: Option<u32>,
-    /// Whether two trials have shown that, if there is one.
+    /// Whether it is known that it is needed, if there is one: two trials have shown it, or most requests were given up.
     is_sure: bool,
     trial: Option<Trial>,
     late: Option<Late>,
@@ -231,7 +231,7 @@ impl Control {
         self.trial.map(|trial| trial.limit).or(self.limit)
     }
 
-    /// Whether there is a limit that two trials have shown.
+    /// Whether there is a limit that is known to be needed.
     fn is_sure(&self) -> bool {
         self.is_sure && self.limit.is_some()
     }
