@@ -91,7 +91,7 @@ async fn shared(world: &World) -> Result<(), Failure> {
         let fair = match balance {
             // Less than 50 of 200 fair draws: one run in ten to the twelfth.
             "random" => least >= REQUESTS / 4,
-            "roundRobin" => least == most,
+            "roundRobin" => takes_turns(least),
             _ => least == 0,
         };
         if !fair {
@@ -172,10 +172,18 @@ async fn restored(world: &mut World) -> Result<(), Failure> {
     );
     let shares = Shares::of_requests(world, REQUESTS).await?;
     println!("   after that  {}", shares.text(world));
-    if shares.least(world) != REQUESTS / 2 {
+    if !takes_turns(shares.least(world)) {
         return Err(Failure::new("it does not share as before"));
     }
     Ok(())
+}
+
+/// Whether two instances took turns, of which one had so few requests.
+///
+/// Every lane of the gateway takes turns by itself. The requests come one after the other, but on more than one connection if one
+/// was closed meanwhile, and then each lane may be in the middle of a turn.
+fn takes_turns(least: usize) -> bool {
+    least + 2 >= REQUESTS / 2
 }
 
 /// Changes the load balance at the admin and waits until the gateway goes by it.
